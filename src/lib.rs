@@ -1,0 +1,12 @@
+//! Locks, generates and verifies GPU training environments.
+//!
+//! The pipeline: a [`manifest`] and the [`matrix`] go through [`resolve`] to become a [`lock`]; everything else is
+//! rendered from, or checked against, that lock. A module imports only from modules listed above it.
+
+pub mod version;
+
+pub mod diag;
+
+pub mod python;
+
+pub mod manifest;

@@ -1,0 +1,5 @@
+//! `gpulock.toml`: what the user wants and what the machines are.
+
+mod model;
+
+pub use model::{Ask, Check, Index, Level, Manifest, PythonAsk, Stack, Target};

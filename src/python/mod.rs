@@ -1,0 +1,15 @@
+//! Python packaging: names, wheel tags, requirements, and where their metadata comes from.
+//!
+//! Specifications: PEP 425 and 600 (tags), PEP 440 (versions), PEP 503 (names), PEP 508 (requirements).
+
+mod catalog;
+mod name;
+mod requirement;
+mod tag;
+mod wheel;
+
+pub use catalog::{Catalog, CatalogError, Library, PackageMetadata, Release, Wheel};
+pub use name::PackageName;
+pub use requirement::{Extra, MarkerEnv, Requirement};
+pub use tag::{Platform, PythonVersion, Runtime};
+pub use wheel::{WheelName, WheelTags};
