@@ -10,3 +10,6 @@ pub mod diag;
 pub mod python;
 
 pub mod manifest;
+pub mod matrix;
+
+pub mod resolve;

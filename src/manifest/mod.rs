@@ -2,4 +2,5 @@
 
 mod model;
 
+pub use crate::python::Platform;
 pub use model::{Ask, Check, Index, Level, Manifest, PythonAsk, Stack, Target};

@@ -1,0 +1,148 @@
+//! The smallest changes that would give a stack, each tried by really resolving it.
+//!
+//! First the conflict is reduced to inputs that cannot be spared: their derivation is the explanation, and a repair has
+//! to touch one of them. For each, the nearest value upward and downward that works; pairs only where no single change
+//! is enough.
+
+use super::candidate::candidates;
+use super::explain::{Conflict, Derivation, Repair, inputs};
+use super::solve::attempt;
+use super::value::{Change, changes};
+use super::{Context, Input, Keep, Request};
+use crate::diag::Failure;
+
+/// How many values of one input are tried in one direction.
+const MOST_TRIES: usize = 60;
+/// How many pairs of changes are shown.
+const MOST_PAIRS: usize = 3;
+
+/// Explains a failed request and finds repairs.
+pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivation) -> Result<Conflict, Failure> {
+    // What an old lock holds must not colour what is possible.
+    let keep = Keep::default();
+    let context = &Context { keep: &keep, ..*context };
+    let core = core(request, context)?;
+    let mut reduced = request.clone();
+    for input in inputs(request).into_iter().filter(|input| !core.contains(input)) {
+        reduced = without(&reduced, &input);
+    }
+    let derivation = match attempt(&reduced, context)? {
+        Err(derivation) => *derivation,
+        Ok(_) => first,
+    };
+    let mut repairs = Vec::new();
+    for input in &core {
+        repairs.extend(
+            single(request, input, context)?
+                .into_iter()
+                .map(|(change, solved)| Repair { change: change.text, gives: solved }),
+        );
+    }
+    if repairs.is_empty() {
+        repairs = pairs(request, &core, context)?;
+    }
+    repairs.dedup();
+    Ok(Conflict {
+        target: request.target.name.clone(),
+        explanation: derivation.text(),
+        facts: derivation.facts,
+        repairs,
+    })
+}
+
+/// Inputs of which none can be spared for the conflict.
+fn core(request: &Request, context: &Context<'_>) -> Result<Vec<Input>, Failure> {
+    let mut reduced = request.clone();
+    let mut core = Vec::new();
+    for input in inputs(request) {
+        let smaller = without(&reduced, &input);
+        match attempt(&smaller, context)? {
+            Err(_) => reduced = smaller,
+            Ok(_) => core.push(input),
+        }
+    }
+    Ok(core)
+}
+
+/// The request without one of its inputs.
+pub(super) fn without(request: &Request, input: &Input) -> Request {
+    let mut changed = request.clone();
+    let stack = &mut changed.stack;
+    match input {
+        Input::Driver => changed.target.driver = None,
+        Input::Gpu(name) => changed.target.gpus.retain(|gpu| gpu != name),
+        Input::Glibc => changed.target.glibc = None,
+        Input::Python => stack.python = None,
+        Input::Cuda => stack.cuda = None,
+        Input::Cudnn => stack.cudnn = None,
+        Input::Nccl => stack.nccl = None,
+        Input::Variant => stack.variant = None,
+        Input::Torch => stack.torch = None,
+        Input::Package(name) => {
+            match name.as_str() {
+                "torchvision" => stack.torchvision = None,
+                "torchaudio" => stack.torchaudio = None,
+                "triton" => stack.triton = None,
+                _ => {}
+            }
+            changed.packages.retain(|ask| ask.package != *name);
+        }
+    }
+    changed
+}
+
+type Found = (Change, super::Gives);
+
+/// The nearest changes of one input that are enough.
+fn single(request: &Request, input: &Input, context: &Context<'_>) -> Result<Vec<Found>, Failure> {
+    if attempt(&without(request, input), context)?.is_err() && !matches!(input, Input::Driver) {
+        return Ok(Vec::new());
+    }
+    let candidates = candidates(&without(request, input), context)?;
+    let mut found = Vec::new();
+    for direction in changes(request, input, &candidates, context)? {
+        let mut failed = None;
+        for change in direction.into_iter().take(MOST_TRIES) {
+            let Ok(solution) = attempt(&change.request, context)? else {
+                failed = Some(change);
+                continue;
+            };
+            // The loosest way to write it, if that holds too.
+            let loose = change.loosened(request, input, failed.as_ref());
+            found.push(match loose {
+                Some(loose) => match attempt(&loose.request, context)? {
+                    Ok(solution) => (loose, solution.gives()),
+                    Err(_) => (change, solution.gives()),
+                },
+                None => (change, solution.gives()),
+            });
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Two changes that are enough together.
+fn pairs(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Vec<Repair>, Failure> {
+    let all = inputs(request);
+    let mut repairs: Vec<Repair> = Vec::new();
+    for first in core {
+        for second in all.iter().filter(|second| *second != first) {
+            if repairs.len() == MOST_PAIRS {
+                return Ok(repairs);
+            }
+            let relaxed = without(request, second);
+            for (change, _) in single(&relaxed, first, context)? {
+                let with_second = change.carried_to(request, first);
+                let Some((other, gives)) = single(&with_second, second, context)?.into_iter().next() else { continue };
+                let text = format!("{} and {}", change.text, other.text);
+                let swapped = format!("{} and {}", other.text, change.text);
+                if repairs.iter().all(|known| known.change != swapped && known.change != text) {
+                    repairs.push(Repair { change: text, gives });
+                }
+                break;
+            }
+        }
+    }
+    Ok(repairs)
+}

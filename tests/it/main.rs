@@ -1,0 +1,3 @@
+//! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
+
+mod resolve;
