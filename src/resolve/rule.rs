@@ -237,7 +237,10 @@ fn gpu_rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Mat
         };
         let too_new =
             matches!((row.and_then(|row| row.last_cuda), candidate.cuda()), (Some(last), Some(cuda)) if cuda > last);
-        let verdict = if candidate.cuda().is_none() || too_new {
+        // What the indexes have for Arm is made for servers.
+        let not_for_tegra =
+            row.is_some_and(|row| row.tegra && row.sbsa_from_cuda.is_none_or(|from| candidate.cuda() < Some(from)));
+        let verdict = if candidate.cuda().is_none() || too_new || not_for_tegra {
             Verdict::No
         } else {
             let own = match service(gpu, candidate, machine, matrix)? {
@@ -258,6 +261,11 @@ fn gpu_rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Mat
         let until = row.last_cuda.map_or(String::new(), |cuda| format!(", supported up to CUDA {cuda}"));
         let claim = format!("{} has compute capability {}{since}{until}", gpu.name, gpu.capability);
         rule.facts.push(Fact { claim, source: row.source.clone() });
+        if row.tegra {
+            let from = row.sbsa_from_cuda.map_or("not at all".into(), |cuda| format!("from CUDA {cuda} on"));
+            let claim = format!("packages for Arm servers run on {} ({}) {from}", gpu.name, gpu.capability.sm());
+            rule.facts.push(Fact { claim, source: row.source.clone() });
+        }
     }
     Ok(rule)
 }
