@@ -1,0 +1,3 @@
+//! Diagnostics and results as text for people and as JSON for programs.
+
+pub mod human;

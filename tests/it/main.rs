@@ -1,0 +1,3 @@
+//! Integration tests; folders mirror `src/`.
+
+mod manifest;
