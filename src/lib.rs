@@ -11,4 +11,6 @@ pub mod python;
 
 pub mod manifest;
 
+pub mod lock;
+
 pub mod report;

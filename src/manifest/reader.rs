@@ -32,9 +32,42 @@ pub(crate) struct Text<'d> {
 /// Parses TOML.
 ///
 /// # Errors
-/// The first place that is not TOML, or a key that stands twice.
+/// Markers of an unfinished merge, the first place that is not TOML, or a key that stands twice.
 pub(crate) fn parse_toml<'s>(source: SourceText<'s>) -> Result<Document<&'s str>, Failure> {
+    if let Some(problem) = merge_conflict(source) {
+        return Err(Failure::unanswerable(problem));
+    }
     Document::parse(source.text).map_err(|error| Failure::unanswerable(syntax_problem(source, &error)))
+}
+
+/// The markers that a version control system leaves where both sides of a merge changed the same lines.
+fn merge_conflict(source: SourceText<'_>) -> Option<Diagnostic> {
+    let mut at = 0;
+    let mut markers = Vec::new();
+    let mut conflicts = Vec::new();
+    for (number, line) in source.text.split_inclusive('\n').enumerate() {
+        let is = |marker: &str| {
+            line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r', '\n']))
+        };
+        if is("<<<<<<<") || is(">>>>>>>") {
+            markers.push(source.span(Some(at..at + line.trim_end().len())));
+        }
+        if is("<<<<<<<") {
+            conflicts.push((number + 1, None));
+        } else if let (true, Some(last)) = (is(">>>>>>>"), conflicts.last_mut()) {
+            last.1 = Some(number + 1);
+        }
+        at += line.len();
+    }
+    let lines: Vec<String> = conflicts
+        .iter()
+        .map(|(from, to)| to.map_or_else(|| format!("from {from}"), |to: usize| format!("{from} to {to}")))
+        .collect();
+    let mut markers = markers.into_iter();
+    let message = format!("{} has unresolved merge conflicts: lines {}", source.name, lines.join(", "));
+    let first = markers.next().filter(|_| !lines.is_empty())?;
+    let problem = Diagnostic::error("merge-conflict", message, first);
+    Some(markers.fold(problem, Diagnostic::and).fix("keep one side of each and remove the marker lines"))
 }
 
 fn syntax_problem(source: SourceText<'_>, error: &TomlError) -> Diagnostic {

@@ -1,3 +1,5 @@
 //! Integration tests; folders mirror `src/`.
 
+mod lock;
 mod manifest;
+mod report;
