@@ -13,3 +13,7 @@ pub mod manifest;
 pub mod matrix;
 
 pub mod resolve;
+
+pub mod lock;
+
+pub mod report;

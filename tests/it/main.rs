@@ -1,3 +1,6 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
+mod lock;
+mod manifest;
+mod report;
 mod resolve;

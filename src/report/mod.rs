@@ -1,0 +1,4 @@
+//! Diagnostics and results as text for people and as JSON for programs.
+
+pub mod human;
+pub mod json;
