@@ -17,3 +17,5 @@ pub mod resolve;
 pub mod lock;
 
 pub mod report;
+
+pub mod cli;
