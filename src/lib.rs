@@ -14,3 +14,5 @@ pub mod manifest;
 pub mod lock;
 
 pub mod report;
+
+pub mod cli;

@@ -1,5 +1,6 @@
 //! Integration tests; folders mirror `src/`.
 
+mod cli;
 mod lock;
 mod manifest;
 mod report;
