@@ -13,6 +13,8 @@ pub mod manifest;
 
 pub mod lock;
 
+pub mod render;
+
 pub mod report;
 
 pub mod cli;
