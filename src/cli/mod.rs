@@ -3,11 +3,12 @@
 mod globals;
 mod input;
 mod output;
+pub mod read;
 mod resolve;
 mod source;
 mod summary;
 mod why;
-mod write;
+pub mod write;
 
 use std::process::ExitCode;
 
