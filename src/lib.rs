@@ -10,3 +10,5 @@ pub mod diag;
 pub mod python;
 
 pub mod manifest;
+
+pub mod registry;
