@@ -3,6 +3,7 @@
 mod globals;
 mod input;
 mod output;
+mod progress;
 pub mod read;
 mod resolve;
 mod source;

@@ -39,7 +39,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let lock = Lock::parse(&text, &name)?;
     let manifest = input::read(&args.place, &Flags::default()).ok().map(|input| input.manifest);
     let matrix = globals.matrix()?;
-    let source = Source::new(&matrix, &manifest.clone().unwrap_or_default(), globals)?;
+    let source = Source::new(&matrix, &manifest.clone().unwrap_or_default(), globals, true)?;
     let mut text = String::new();
     let wanted = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
     for target in lock.targets.iter().filter(wanted) {
@@ -119,7 +119,7 @@ fn build(
     let request = request.unwrap_or_else(|| of_machines(target));
     let keep = Keep::default();
     let context =
-        Context { matrix, catalog: source, default_index: source.default_index()?, pending: false, keep: &keep };
+        Context { matrix, catalog: source, default_index: source.default_index(), pending: false, keep: &keep };
     let label = format!("{}+{}", target.torch, target.variant);
     let Some(why) = why(&request, &context, &label, target.python)? else { return Ok(()) };
     if !why.excluded.is_empty() {
