@@ -3,4 +3,5 @@
 mod cli;
 mod lock;
 mod manifest;
+mod render;
 mod report;
