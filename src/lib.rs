@@ -11,6 +11,8 @@ pub mod python;
 
 pub mod manifest;
 
+pub mod inventory;
+
 pub mod lock;
 
 pub mod render;
