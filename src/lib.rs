@@ -10,6 +10,9 @@ pub mod diag;
 pub mod python;
 
 pub mod manifest;
+pub mod matrix;
+
+pub mod resolve;
 
 pub mod inventory;
 

@@ -4,6 +4,7 @@
 
 mod model;
 mod read;
+mod solution;
 mod write;
 
 use sha2::{Digest as _, Sha256};
@@ -11,6 +12,8 @@ use sha2::{Digest as _, Sha256};
 pub(crate) use write::quoted;
 
 use crate::manifest::Manifest;
+
+pub use solution::Origin;
 
 pub use model::{
     Artefact, Code, DEFAULT_INDEX, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION,
@@ -35,6 +38,33 @@ impl Lock {
     /// Whether the lock was made for what `manifest` asks.
     pub fn satisfies(&self, manifest: &Manifest) -> bool {
         self.inputs == inputs_hash(manifest)
+    }
+
+    /// Whether both hold the same, whatever matrix they were made from.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.inputs == other.inputs
+            && self.indexes == other.indexes
+            && self.targets == other.targets
+            && self.wheels == other.wheels
+    }
+
+    /// Takes the targets of `old` that are missing here, with their artefacts, and puts all in the given order.
+    pub fn adopt(&mut self, old: &Self, order: &[&str]) {
+        for target in &old.targets {
+            if self.target(&target.name).is_some() || !order.contains(&target.name.as_str()) {
+                continue;
+            }
+            for package in target.packages.values() {
+                if let Some((file, wheel)) = old.wheel(package) {
+                    self.wheels.entry(file.to_owned()).or_insert_with(|| wheel.clone());
+                }
+                if let Some((name, url)) = old.index_of(package).and_then(|name| old.indexes.get_key_value(name)) {
+                    self.indexes.entry(name.clone()).or_insert_with(|| url.clone());
+                }
+            }
+            self.targets.push(target.clone());
+        }
+        self.targets.sort_by_key(|target| order.iter().position(|name| *name == target.name));
     }
 
     /// The hash of the lock's text: what generated files are marked with.

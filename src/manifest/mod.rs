@@ -11,6 +11,7 @@ pub(crate) mod reader;
 mod value;
 mod write;
 
+pub use crate::python::Platform;
 pub use checks::RULES;
 pub use model::{Ask, Check, Index, Level, Manifest, Places, PythonAsk, Stack, Target};
 pub use parse::{parse, parse_pyproject};

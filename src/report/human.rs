@@ -27,6 +27,18 @@ impl Style {
     }
 }
 
+impl Style {
+    /// The headline of an error.
+    pub fn error(self, text: &str) -> String {
+        self.paint(RED, text)
+    }
+
+    /// The headline of what to do.
+    pub fn fix(self, text: &str) -> String {
+        self.paint(CYAN, text)
+    }
+}
+
 /// All diagnostics of a failure, a blank line between them; ends with a line feed.
 pub fn failure(failure: &Failure, style: Style) -> String {
     diagnostics(&failure.diagnostics, style)

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Package, Target};
+use crate::resolve::{Conflict, Fact, Repair};
 
 /// `gpulock.lock/1`: the lock, with the packages of each target in full. `version` is that of the lock's format.
 pub fn lock(lock: &Lock) -> String {
@@ -172,30 +173,6 @@ impl<'l> PackageJson<'l> {
     }
 }
 
-/// Why there is no stack for a target, and what would give one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The target.
-    pub target: String,
-    /// The derivation, in sentences.
-    pub explanation: String,
-    /// The facts that it rests on: claim and source.
-    pub facts: Vec<(String, String)>,
-    /// What would give a stack.
-    pub repairs: Vec<Repair>,
-}
-
-/// A change that gives a stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repair {
-    /// What to change, as it is written in the manifest.
-    pub change: String,
-    /// torch that it gives.
-    pub torch: String,
-    /// The build of it.
-    pub variant: String,
-}
-
 /// `gpulock.conflict/1`.
 pub fn conflict(conflict: &Conflict) -> String {
     #[derive(Serialize)]
@@ -219,17 +196,20 @@ pub fn conflict(conflict: &Conflict) -> String {
     #[derive(Serialize)]
     struct GivesJson<'c> {
         torch: &'c str,
-        variant: &'c str,
+        variant: Option<&'c str>,
     }
     text(&Json {
         schema: "gpulock.conflict/1",
         target: &conflict.target,
         explanation: &conflict.explanation,
-        facts: conflict.facts.iter().map(|(claim, source)| FactJson { claim, source }).collect(),
+        facts: conflict.facts.iter().map(|Fact { claim, source }| FactJson { claim, source }).collect(),
         repairs: conflict
             .repairs
             .iter()
-            .map(|Repair { change, torch, variant }| RepairJson { change, gives: GivesJson { torch, variant } })
+            .map(|Repair { change, gives }| RepairJson {
+                change,
+                gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
+            })
             .collect(),
     })
 }

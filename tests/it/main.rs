@@ -1,4 +1,4 @@
-//! Integration tests; folders mirror `src/`.
+//! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
 mod cli;
 mod inventory;
@@ -6,3 +6,4 @@ mod lock;
 mod manifest;
 mod render;
 mod report;
+mod resolve;

@@ -1,0 +1,100 @@
+//! The files of the matrix: those embedded in the program, under those of a directory that is laid over them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
+
+/// One embedded file.
+pub struct Embedded {
+    /// Path below `compat-matrix/`.
+    pub path: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// The same as JSON, for TOML files.
+    pub json: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Embedded files and those laid over them, by path below `compat-matrix/`.
+#[derive(Debug, Default, Clone)]
+pub struct Files {
+    /// Path to text. A file here replaces the embedded one of the same path.
+    pub overlay: BTreeMap<String, String>,
+    /// How the user named the overlay's directory.
+    pub overlay_name: String,
+}
+
+impl Files {
+    /// Paths that begin with `prefix` and end with `suffix`, sorted.
+    pub fn paths(&self, prefix: &str, suffix: &str) -> Vec<&str> {
+        let wanted = |path: &&str| path.starts_with(prefix) && path.ends_with(suffix);
+        let mut paths: Vec<&str> = EMBEDDED.iter().map(|file| file.path).filter(wanted).collect();
+        paths.extend(self.overlay.keys().map(String::as_str).filter(wanted));
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// The text of a file.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.overlay.get(path).map(String::as_str).or_else(|| embedded(path).map(|file| file.text))
+    }
+
+    /// The hash of all facts, `sha256:` and hex: of the embedded ones, and of what is laid over them.
+    pub fn digest(&self) -> String {
+        if self.overlay.is_empty() {
+            return DIGEST.to_owned();
+        }
+        let mut hash = Sha256::new();
+        hash.update(DIGEST);
+        for (path, text) in &self.overlay {
+            hash.update(path);
+            hash.update([0]);
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        hash.finalize().iter().fold(String::from("sha256:"), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    /// The name that messages give a file.
+    pub fn name<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        if self.overlay.contains_key(path) {
+            format!("{}/{path}", self.overlay_name).into()
+        } else {
+            format!("compat-matrix/{path}").into()
+        }
+    }
+
+    /// A TOML file as `T`.
+    ///
+    /// # Errors
+    /// A file that is missing, is not TOML, or does not have the form of `T`: with the place in it.
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        if let Some(text) = self.overlay.get(path) {
+            return toml_edit::de::from_str(text).map_err(|error| {
+                let place = SourceText::new(&self.name(path), text).span(error.span());
+                let message = error.message().trim_end().replace('\n', "; ");
+                Failure::unanswerable(Diagnostic::error("matrix-invalid", message, place))
+            });
+        }
+        let invalid = |why: String| {
+            let evidence = Evidence::observed(self.name(path), why);
+            Failure::unanswerable(Diagnostic::error("matrix-invalid", "the matrix cannot be read", evidence))
+        };
+        let file = embedded(path).ok_or_else(|| invalid("no such file".into()))?;
+        serde_json::from_str(file.json).map_err(|error| invalid(error.to_string()))
+    }
+}
+
+fn embedded(path: &str) -> Option<&'static Embedded> {
+    EMBEDDED.binary_search_by(|file| file.path.cmp(path)).ok().map(|i| &EMBEDDED[i])
+}

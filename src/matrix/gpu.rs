@@ -1,0 +1,201 @@
+//! GPUs by name and by compute capability, and which code runs on them.
+//!
+//! Takes `gpu.toml`. Names are compared without case, separators, memory sizes and the words that the matrix calls
+//! optional, so that `A100-SXM4-80GB`, `NVIDIA A100 80GB PCIe` and `a100` are one.
+
+use super::schema::{CubinRow, GpuClass, GpuFile, GpuRow};
+use crate::diag::did_you_mean;
+use crate::version::{Capability, CodeKind, Cuda, GpuCode, PtxIsa};
+
+/// A GPU of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gpu {
+    /// As the user named it.
+    pub name: String,
+    /// Its compute capability.
+    pub capability: Capability,
+    /// What it is sold as; unknown when it was named by capability.
+    pub class: Option<GpuClass>,
+    /// False for a capability newer than the matrix.
+    pub known: bool,
+}
+
+/// Why a typed name is no GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GpuNameError {
+    /// No such product; the nearest names.
+    Unknown(Vec<String>),
+    /// Several products of different capabilities go by it.
+    Ambiguous(Vec<String>),
+}
+
+/// What serves a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Served {
+    /// This SASS.
+    Sass(GpuCode),
+    /// This PTX, compiled by the driver at load time.
+    Ptx(GpuCode),
+    /// PTX that would do, but is newer than the driver compiles.
+    PtxTooNew(GpuCode),
+    /// Nothing.
+    No,
+}
+
+/// GPUs and code.
+#[derive(Debug)]
+pub struct GpuFacts {
+    file: GpuFile,
+}
+
+impl GpuFacts {
+    pub(super) fn new(file: GpuFile) -> Self {
+        Self { file }
+    }
+
+    /// The tables as they are.
+    pub fn file(&self) -> &GpuFile {
+        &self.file
+    }
+
+    /// The facts about a capability.
+    pub fn get(&self, capability: Capability) -> Option<&GpuRow> {
+        self.file.gpus.iter().find(|row| row.capability == capability)
+    }
+
+    /// The GPU that a user means by `name`: a product, `9.0` or `sm_90`.
+    ///
+    /// # Errors
+    /// A name that is no product, or that is several of different capabilities.
+    pub fn find(&self, name: &str) -> Result<Gpu, GpuNameError> {
+        if let Ok(capability) = name.parse::<Capability>() {
+            let known = self.get(capability).is_some();
+            let newest = self.file.gpus.iter().map(|row| row.capability).max();
+            // A hole below the newest is a mistyped number; above it, a GPU that the matrix has not heard of yet.
+            if !known && newest.is_some_and(|newest| capability < newest) {
+                return Err(GpuNameError::Unknown(self.near_capabilities(capability)));
+            }
+            return Ok(Gpu { name: name.trim().into(), capability, class: None, known });
+        }
+        let wanted = self.normal_form(name);
+        let ambiguous = self.file.ambiguous.iter().find(|row| self.normal_form(&row.name) == wanted);
+        if let Some(row) = ambiguous {
+            return Err(GpuNameError::Ambiguous(row.candidates.clone()));
+        }
+        let products = self.file.products.iter();
+        let found: Vec<_> =
+            products.filter(|row| row.names.iter().any(|name| self.normal_form(name) == wanted)).collect();
+        match found[..] {
+            [] => Err(GpuNameError::Unknown(self.near_names(name))),
+            [first, ref rest @ ..] if rest.iter().all(|row| row.capability == first.capability) => Ok(Gpu {
+                name: name.trim().into(),
+                capability: first.capability,
+                class: rest.iter().all(|row| row.class == first.class).then_some(first.class),
+                known: true,
+            }),
+            _ => Err(GpuNameError::Ambiguous(
+                found.iter().flat_map(|row| &row.names).filter(|n| self.normal_form(n) == wanted).cloned().collect(),
+            )),
+        }
+    }
+
+    /// Lower-case words without those that do not tell GPUs apart.
+    fn normal_form(&self, name: &str) -> String {
+        let lower = name.to_lowercase();
+        let words = lower.split([' ', '-', '_', '/', '(', ')']).filter(|word| !word.is_empty());
+        let memory = |word: &str| {
+            let digits = word.strip_suffix("gb").or_else(|| word.strip_suffix('g')).unwrap_or("");
+            !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+        };
+        let optional = |word: &str| self.file.names.optional_words.iter().any(|o| o.eq_ignore_ascii_case(word));
+        let kept: Vec<&str> = words.clone().filter(|word| !memory(word) && !optional(word)).collect();
+        // A name of optional words alone is compared as it is.
+        if kept.is_empty() { words.collect() } else { kept.concat() }
+    }
+
+    fn near_names(&self, name: &str) -> Vec<String> {
+        let wanted = self.normal_form(name);
+        let mut scored: Vec<(f64, &String)> = self
+            .file
+            .products
+            .iter()
+            .flat_map(|row| &row.names)
+            .map(|known| (strsim::jaro_winkler(&wanted, &self.normal_form(known)), known))
+            .filter(|(score, _)| *score > 0.8)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        scored.dedup_by(|a, b| a.1 == b.1);
+        scored.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+    }
+
+    fn near_capabilities(&self, capability: Capability) -> Vec<String> {
+        let names: Vec<String> = self.file.gpus.iter().map(|row| row.capability.sm()).collect();
+        did_you_mean(&capability.sm(), names.iter().map(String::as_str)).map(str::to_owned).into_iter().collect()
+    }
+
+    /// What of `code` serves `gpu`: the best SASS, else the best PTX.
+    ///
+    /// `built` is the CUDA that the code was built with, `isa` the PTX ISA of that CUDA, `driver_isa` the newest that
+    /// the driver compiles (`None`: unknown driver, any).
+    pub fn serve(
+        &self,
+        code: &[GpuCode],
+        gpu: Capability,
+        built: Option<Cuda>,
+        isa: Option<&PtxIsa>,
+        driver_isa: Option<&PtxIsa>,
+    ) -> Served {
+        let best = |kind: CodeKind| {
+            code.iter()
+                .filter(|code| code.kind == kind)
+                .filter(|code| match kind {
+                    CodeKind::Sass => self.sass_runs(**code, gpu, built),
+                    CodeKind::Ptx => self.ptx_runs(**code, gpu),
+                })
+                .max_by_key(|code| (code.capability, code.suffix))
+                .copied()
+        };
+        if let Some(sass) = best(CodeKind::Sass) {
+            return Served::Sass(sass);
+        }
+        match (best(CodeKind::Ptx), isa, driver_isa) {
+            (Some(ptx), Some(isa), Some(driver_isa)) if isa > driver_isa => Served::PtxTooNew(ptx),
+            (Some(ptx), _, _) => Served::Ptx(ptx),
+            (None, _, _) => Served::No,
+        }
+    }
+
+    /// Whether a cubin runs on `gpu`.
+    fn sass_runs(&self, code: GpuCode, gpu: Capability, built: Option<Cuda>) -> bool {
+        match code.suffix {
+            Some('f') => self.family_of(code).is_some_and(|serves| serves.contains(&gpu)),
+            Some(_) => code.capability == gpu,
+            None => self.file.cubins.iter().find(|row| row.code == code).is_some_and(|row| row.runs_on(gpu, built)),
+        }
+    }
+
+    /// Whether PTX can be compiled for `gpu`: an equal or older architecture; with a suffix, that GPU or family alone.
+    fn ptx_runs(&self, code: GpuCode, gpu: Capability) -> bool {
+        match code.suffix {
+            Some('f') => self.family_of(code).is_some_and(|serves| serves.contains(&gpu)),
+            Some(_) => code.capability == gpu,
+            None => code.capability <= gpu,
+        }
+    }
+
+    fn family_of(&self, code: GpuCode) -> Option<&[crate::version::Capability]> {
+        let sass = GpuCode { kind: CodeKind::Sass, ..code };
+        self.file.families.iter().find(|row| row.code == sass).map(|row| row.serves.as_slice())
+    }
+}
+
+impl CubinRow {
+    fn runs_on(&self, gpu: Capability, built: Option<Cuda>) -> bool {
+        if let Some(only) = &self.only {
+            return only.contains(&gpu);
+        }
+        let lifted = matches!((self.except_until_cuda, built), (Some(until), Some(built)) if built >= until);
+        let in_range = self.from.is_some_and(|from| gpu >= from) && self.below.is_none_or(|below| gpu < below);
+        in_range && (lifted || !self.except.contains(&gpu))
+    }
+}

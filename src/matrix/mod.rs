@@ -1,0 +1,140 @@
+//! The compatibility matrix: facts about drivers, CUDA, GPUs, cuDNN and torch builds, each with its source, and a
+//! snapshot of the wheels that go with them.
+//!
+//! Takes the embedded `compat-matrix/` and, with `--matrix DIR`, a directory laid over it; reads a file when its facts
+//! are first asked for.
+
+mod cuda;
+mod files;
+mod gpu;
+mod load;
+pub mod schema;
+mod snapshot;
+mod torch;
+
+use std::cell::OnceCell;
+
+pub use cuda::{CudaFacts, DriverRow, Tier};
+pub use files::Files;
+pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
+pub use snapshot::Snapshot;
+pub use torch::{TorchBuild, TorchFacts};
+
+use crate::diag::Failure;
+use schema::{CudnnFile, IndexFile, PackageFile};
+
+/// The matrix; each kind of fact is read once, when first asked for.
+#[derive(Debug, Default)]
+pub struct Matrix {
+    files: Files,
+    cuda: OnceCell<CudaFacts>,
+    gpu: OnceCell<GpuFacts>,
+    torch: OnceCell<TorchFacts>,
+    cudnn: OnceCell<Vec<CudnnFile>>,
+    index: OnceCell<IndexFile>,
+    package: OnceCell<PackageFile>,
+}
+
+/// `OnceCell::get_or_try_init`, which is not stable yet.
+fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, Failure>) -> Result<&T, Failure> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = read()?;
+    Ok(cell.get_or_init(|| value))
+}
+
+impl Matrix {
+    /// The embedded matrix.
+    pub fn embedded() -> Self {
+        Self::default()
+    }
+
+    /// The files that it is made of.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// CUDA releases and drivers.
+    ///
+    /// # Errors
+    /// When a file of the matrix does not have its form, here and below.
+    pub fn cuda(&self) -> Result<&CudaFacts, Failure> {
+        once(&self.cuda, || CudaFacts::read(&self.files))
+    }
+
+    /// GPUs and what code runs on them.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn gpu(&self) -> Result<&GpuFacts, Failure> {
+        once(&self.gpu, || self.files.read("gpu.toml").map(GpuFacts::new))
+    }
+
+    /// torch builds.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn torch(&self) -> Result<&TorchFacts, Failure> {
+        once(&self.torch, || TorchFacts::read(&self.files))
+    }
+
+    /// cuDNN releases, by file.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn cudnn(&self) -> Result<&[CudnnFile], Failure> {
+        once(&self.cudnn, || self.files.paths("cudnn/", ".toml").iter().map(|path| self.files.read(path)).collect())
+            .map(Vec::as_slice)
+    }
+
+    /// Default package indexes.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn index(&self) -> Result<&IndexFile, Failure> {
+        once(&self.index, || self.files.read("index.toml"))
+    }
+
+    /// Which packages belong to the GPU stack.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn package(&self) -> Result<&PackageFile, Failure> {
+        once(&self.package, || self.files.read("package.toml"))
+    }
+
+    /// The wheels of the snapshot.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::new(&self.files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_matrix_has_its_form() {
+        let matrix = Matrix::embedded();
+        assert!(matrix.cuda().unwrap().cudas.len() >= 24);
+        assert!(matrix.torch().unwrap().releases().len() >= 30);
+        assert!(matrix.cudnn().unwrap().len() >= 30);
+        for name in [
+            "RTX 5090",
+            "GeForce RTX 5090",
+            "H100 80GB HBM3",
+            "A100-SXM4-80GB",
+            "sm_90",
+            "9.0",
+            "V100",
+            "GH200",
+            "Jetson Orin",
+        ] {
+            let gpu = matrix.gpu().unwrap().find(name);
+            assert!(gpu.as_ref().is_ok_and(|gpu| gpu.known), "{name}: {gpu:?}");
+        }
+        matrix.index().unwrap();
+        matrix.package().unwrap();
+    }
+}

@@ -1,0 +1,203 @@
+//! The embedded snapshot of wheels as a [`Catalog`]: what the default index offered on the day it was taken.
+//!
+//! Takes `snapshot/<package>.jsonl`: one release a line, ascending. Lines are parsed when their release is asked for;
+//! the libraries inside a line, when they are.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::files::Files;
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel};
+use crate::version::Pep440;
+
+/// One line.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    requires: Vec<Vec<std::borrow::Cow<'a, str>>>,
+    #[serde(borrow, default)]
+    extras: Vec<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    wheels: Vec<WheelEntry<'a>>,
+}
+
+/// One wheel of a line.
+#[derive(Deserialize)]
+struct WheelEntry<'a> {
+    file: &'a str,
+    sha256: &'a str,
+    size: u64,
+    #[serde(borrow)]
+    python: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default)]
+    yanked: bool,
+    #[serde(default)]
+    meta: usize,
+    #[serde(borrow)]
+    libs: Option<&'a RawValue>,
+}
+
+type Lines<'a> = Arc<[(Pep440, &'a str)]>;
+
+/// The snapshot.
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+    files: &'a Files,
+    index: Arc<str>,
+    lines: RefCell<HashMap<PackageName, Lines<'a>>>,
+    versions: RefCell<HashMap<PackageName, Arc<[Pep440]>>>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// The index that the snapshot was taken of.
+    pub const INDEX: &'static str = "pypi";
+
+    pub(super) fn new(files: &'a Files) -> Self {
+        Self { files, index: Self::INDEX.into(), lines: RefCell::default(), versions: RefCell::default() }
+    }
+
+    /// The versions of a package with the text of their lines.
+    fn lines(&self, package: &PackageName) -> Result<Lines<'a>, Failure> {
+        if let Some(lines) = self.lines.borrow().get(package) {
+            return Ok(Arc::clone(lines));
+        }
+        let text = self.files.text(&format!("snapshot/{package}.jsonl")).unwrap_or("");
+        let lines: Lines<'a> = text
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                // Each line begins with its version, so that the rest can wait.
+                let version = line.strip_prefix(r#"{"version":""#).and_then(|rest| rest.split_once('"'));
+                let version = version.and_then(|(version, _)| version.parse().ok());
+                version.map(|version| (version, line)).ok_or_else(|| self.damaged(package, "a line without version"))
+            })
+            .collect::<Result<_, _>>()?;
+        self.lines.borrow_mut().insert(package.clone(), Arc::clone(&lines));
+        Ok(lines)
+    }
+
+    fn line(&self, package: &PackageName, version: &Pep440) -> Result<Option<Line<'a>>, Failure> {
+        let lines = self.lines(package)?;
+        let Some((_, text)) = lines.iter().find(|(known, _)| known == version) else { return Ok(None) };
+        serde_json::from_str(text).map(Some).map_err(|error| self.damaged(package, &error.to_string()))
+    }
+
+    fn damaged(&self, package: &PackageName, why: &str) -> Failure {
+        let path = format!("snapshot/{package}.jsonl");
+        let evidence = Evidence::observed(self.files.name(&path), why);
+        let error = Diagnostic::error("matrix-invalid", "the snapshot cannot be read", evidence);
+        Failure::unanswerable(error.fix("`gpulock matrix update` writes it anew"))
+    }
+
+    /// Whether the snapshot has this very wheel, by its hash.
+    pub fn knows(&self, wheel: &Wheel) -> Result<bool, Failure> {
+        Ok(self.entry(wheel)?.is_some())
+    }
+
+    /// Looks the wheel up in its line and hands both to `with`.
+    fn entry(&self, wheel: &Wheel) -> Result<Option<(Line<'a>, usize)>, Failure> {
+        let Some(line) = self.line(&wheel.name.package, &wheel.name.version)? else { return Ok(None) };
+        let same = |entry: &WheelEntry<'_>| {
+            *entry.file == *wheel.name.file && wheel.sha256.as_deref().is_none_or(|sha256| *sha256 == *entry.sha256)
+        };
+        Ok(line.wheels.iter().position(same).map(|at| (line, at)))
+    }
+
+    /// The METADATA of a wheel that the snapshot [knows](Self::knows).
+    ///
+    /// # Errors
+    /// When the snapshot is damaged.
+    pub fn known_metadata(&self, wheel: &Wheel) -> Result<Option<Arc<PackageMetadata>>, Failure> {
+        let package = &wheel.name.package;
+        let Some((line, at)) = self.entry(wheel)? else { return Ok(None) };
+        let entry = &line.wheels[at];
+        let bad = |error: crate::version::ParseError| self.damaged(package, &error.to_string());
+        let requires = line.requires.get(entry.meta).map_or(&[][..], Vec::as_slice);
+        Ok(Some(Arc::new(PackageMetadata {
+            requires: requires.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(bad)?,
+            requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
+            extras: line.extras.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(bad)?,
+        })))
+    }
+
+    /// The libraries of a wheel that the snapshot [knows](Self::knows); `None` where it did not read them.
+    ///
+    /// # Errors
+    /// When the snapshot is damaged.
+    pub fn known_libraries(&self, wheel: &Wheel) -> Result<Option<Vec<Library>>, Failure> {
+        let package = &wheel.name.package;
+        let Some((line, at)) = self.entry(wheel)? else { return Ok(None) };
+        let Some(libs) = line.wheels[at].libs else { return Ok(None) };
+        let libs: Vec<(String, &str, u64)> =
+            serde_json::from_str(libs.get()).map_err(|error| self.damaged(package, &error.to_string()))?;
+        let library = |(path, base64, size): (String, &str, u64)| {
+            let sha256 = hex_of_base64(base64).ok_or_else(|| self.damaged(package, "a hash that is not base64"))?;
+            Ok(Library { path, sha256, size })
+        };
+        libs.into_iter().map(library).collect::<Result<_, Failure>>().map(Some)
+    }
+}
+
+/// RECORD's urlsafe base64 without padding as lower-case hex.
+fn hex_of_base64(text: &str) -> Option<String> {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Catalog for Snapshot<'_> {
+    fn versions(&self, index: &str, package: &PackageName) -> Result<Arc<[Pep440]>, CatalogError> {
+        if index != &*self.index {
+            return Ok(Arc::new([]));
+        }
+        if let Some(versions) = self.versions.borrow().get(package) {
+            return Ok(Arc::clone(versions));
+        }
+        let versions: Arc<[Pep440]> = self.lines(package)?.iter().map(|(version, _)| version.clone()).collect();
+        self.versions.borrow_mut().insert(package.clone(), Arc::clone(&versions));
+        Ok(versions)
+    }
+
+    fn release(
+        &self,
+        index: &str,
+        package: &PackageName,
+        version: &Pep440,
+    ) -> Result<Option<Arc<Release>>, CatalogError> {
+        if index != &*self.index {
+            return Ok(None);
+        }
+        let Some(line) = self.line(package, version)? else { return Ok(None) };
+        let wheels = line.wheels.iter().map(|entry| {
+            let name = entry
+                .file
+                .parse()
+                .map_err(|error: crate::version::ParseError| self.damaged(package, &error.to_string()))?;
+            Ok(Arc::new(Wheel {
+                name,
+                index: Arc::clone(&self.index),
+                url: None,
+                sha256: Some(entry.sha256.into()),
+                size: Some(entry.size),
+                requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
+                yanked: entry.yanked,
+            }))
+        });
+        let wheels = wheels.collect::<Result<_, Failure>>()?;
+        Ok(Some(Arc::new(Release { version: version.clone(), wheels })))
+    }
+
+    fn metadata(&self, wheel: &Wheel) -> Result<Arc<PackageMetadata>, CatalogError> {
+        self.known_metadata(wheel)?
+            .ok_or_else(|| self.damaged(&wheel.name.package, &format!("{} is not in it", wheel.name)))
+    }
+
+    fn libraries(&self, wheel: &Wheel) -> Result<Vec<Library>, CatalogError> {
+        Ok(self.known_libraries(wheel)?.unwrap_or_default())
+    }
+}

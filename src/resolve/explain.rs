@@ -1,0 +1,310 @@
+//! Why there is no solution: the solver's derivation in sentences.
+
+use std::ops::Bound;
+
+use pubgrub::{DerivationTree, External};
+
+use super::provider::{Node, Provider, Set};
+use super::rule::{Fact, Input};
+use super::solution::Gives;
+use super::{Request, candidate};
+use crate::diag::Failure;
+use crate::python::PackageName;
+use crate::version::Pep440;
+use crate::version::pep440::LocalSegment;
+
+/// There is no stack for a target.
+#[derive(Debug, Clone)]
+pub struct Conflict {
+    /// Name of the target.
+    pub target: String,
+    /// Sentences.
+    pub explanation: String,
+    /// The facts behind them.
+    pub facts: Vec<Fact>,
+    /// What would give a stack; each was resolved.
+    pub repairs: Vec<Repair>,
+}
+
+/// A change of the inputs that gives a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// `torch >=2.7`
+    pub change: String,
+    /// What it gives.
+    pub gives: Gives,
+}
+
+/// How many premises an explanation shows.
+const MOST_PREMISES: usize = 14;
+
+/// A derivation that there is no solution, in words.
+#[derive(Debug, Clone, Default)]
+pub struct Derivation {
+    /// What holds; together impossible.
+    pub premises: Vec<String>,
+    /// The facts behind them.
+    pub facts: Vec<Fact>,
+}
+
+impl Derivation {
+    /// No Python that is asked for has wheels of torch.
+    pub fn no_python(request: &Request) -> Self {
+        let asked = request.stack.python.as_ref().map_or_else(|| "any version".into(), ToString::to_string);
+        let premise = format!("no known build of torch for {} has wheels for Python {asked}", request.target.platform);
+        Self { premises: vec![premise], facts: Vec::new() }
+    }
+
+    /// Puts a derivation into words.
+    ///
+    /// # Errors
+    /// When a catalog fails that has to be asked again.
+    pub fn new(
+        tree: DerivationTree<Node, Set, String>,
+        provider: &Provider<'_>,
+        request: &Request,
+    ) -> Result<Self, Failure> {
+        let mut externals = Vec::new();
+        collect(&tree, &mut externals);
+        let mut derivation = Self::default();
+        let mut merged: Vec<External<Node, Set, String>> = Vec::new();
+        for external in externals {
+            merge(&mut merged, external);
+        }
+        for external in &merged {
+            let sentence = derivation.sentence(external, provider, request)?;
+            if let Some(sentence) = sentence.filter(|s| !derivation.premises.contains(s)) {
+                derivation.premises.push(sentence);
+            }
+        }
+        derivation.facts.sort();
+        derivation.facts.dedup();
+        Ok(derivation)
+    }
+
+    fn sentence(
+        &mut self,
+        external: &External<Node, Set, String>,
+        provider: &Provider<'_>,
+        request: &Request,
+    ) -> Result<Option<String>, Failure> {
+        let candidates = provider.packages.candidates;
+        Ok(match external {
+            External::NotRoot(..) | External::FromDependencyOf(Node::Root, ..) | External::Custom(..) => None,
+            External::FromDependencyOf(Node::Input(input), _, dependency, set) => {
+                let rule = provider.rules.iter().find(|rule| rule.input == *input);
+                if let Some(rule) = rule {
+                    self.facts.extend(rule.facts.iter().cloned());
+                }
+                match (rule, dependency) {
+                    (Some(rule), Node::Input(other)) => {
+                        rule.refuses.iter().find(|(refused, _)| refused == other).map(|(_, sentence)| sentence.clone())
+                    }
+                    (Some(rule), _) => Some(rule.sentence(candidates)),
+                    (None, Node::Package(_) | Node::Extra(..)) if *set == Set::full() => {
+                        Some(format!("{dependency} is asked for"))
+                    }
+                    (None, _) => Some(format!("{dependency} {} is asked for", words(set))),
+                }
+            }
+            External::FromDependencyOf(dependent, set, dependency, dependency_set) => {
+                let what = match dependent {
+                    Node::Package(name) => format!("{name} {}", self.versions(name, set, provider)?),
+                    other => other.to_string(),
+                };
+                if matches!((dependent, dependency), (Node::Extra(a, _), Node::Package(b)) if a == b) {
+                    None
+                } else if *dependency_set == Set::empty() {
+                    Some(format!("{what} goes with no {dependency} for this target"))
+                } else {
+                    let allowed = match dependency {
+                        Node::Package(name) if *name == provider.packages.torch => {
+                            self.versions(name, dependency_set, provider)?
+                        }
+                        _ => words(dependency_set),
+                    };
+                    Some(format!("{what} requires {dependency} {allowed}"))
+                }
+            }
+            External::NoVersions(Node::Package(name) | Node::Extra(name, _), set) => {
+                no_versions(name, set, provider, request)?
+            }
+            External::NoVersions(..) => None,
+        })
+    }
+
+    /// A set of versions as those that exist.
+    fn versions(&self, name: &PackageName, set: &Set, provider: &Provider<'_>) -> Result<String, Failure> {
+        if *name == provider.packages.torch {
+            let members = provider.packages.candidates.iter().filter(|c| set.contains(&c.version));
+            return Ok(candidate::summary(members));
+        }
+        let known = provider.packages.known_versions(name)?;
+        let members: Vec<&Pep440> = known.iter().filter(|version| set.contains(*version)).collect();
+        Ok(match &members[..] {
+            [] => words(set),
+            [one] => one.to_string(),
+            _ if members.len() == known.len() => "(every version)".into(),
+            [first, .., last] => format!("{first} to {last}"),
+        })
+    }
+
+    /// The sentence of the whole.
+    pub fn text(&self) -> String {
+        let shown = &self.premises[..self.premises.len().min(MOST_PREMISES)];
+        let more = self.premises.len() - shown.len();
+        let mut text = match shown {
+            [] => "The inputs leave no stack.".to_owned(),
+            [one] => format!("{}.", capitalised(one)),
+            [first, rest @ ..] => {
+                format!("Because {first},\nand because {},\nthere is no stack.", rest.join(",\nand because "))
+            }
+        };
+        if more > 0 {
+            text.push_str(&format!("\n({more} more of the same kind.)"));
+        }
+        text
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Why a package has no version that will do.
+fn no_versions(
+    name: &PackageName,
+    set: &Set,
+    provider: &Provider<'_>,
+    request: &Request,
+) -> Result<Option<String>, Failure> {
+    let packages = &provider.packages;
+    let index = request.pinned_index(name).unwrap_or(packages.context.default_index);
+    if *name == packages.torch {
+        let members: Vec<_> = packages.candidates.iter().filter(|c| set.contains(&c.version)).collect();
+        return Ok((!members.is_empty()).then(|| {
+            format!(
+                "no wheel of torch {} for Python {} is known here",
+                candidate::summary(members),
+                packages.runtime.python
+            )
+        }));
+    }
+    let known = packages.known_versions(name)?;
+    let members: Vec<&Pep440> = known.iter().filter(|version| set.contains(*version)).collect();
+    let runtime = &packages.runtime;
+    Ok(Some(if known.is_empty() {
+        format!("the package {name} is not on the index {index}, as far as it is known here")
+    } else if members.is_empty() {
+        format!("there is no {name} {} (known here: {} to {})", words(set), known[0], known[known.len() - 1])
+    } else {
+        let glibc = runtime.glibc.as_ref().map_or_else(String::new, |glibc| format!(", glibc {glibc}"));
+        let versions = match &members[..] {
+            [first, .., last] => format!("{first} to {last}"),
+            _ => members[0].to_string(),
+        };
+        format!("{name} {versions} has no wheel for Python {} on {}{glibc}", runtime.python, runtime.platform)
+    }))
+}
+
+fn collect(tree: &DerivationTree<Node, Set, String>, externals: &mut Vec<External<Node, Set, String>>) {
+    match tree {
+        DerivationTree::External(external) => {
+            if !externals.iter().any(|known| same(known, external)) {
+                externals.push(external.clone());
+            }
+        }
+        DerivationTree::Derived(derived) => {
+            collect(&derived.cause1, externals);
+            collect(&derived.cause2, externals);
+        }
+    }
+}
+
+fn same(a: &External<Node, Set, String>, b: &External<Node, Set, String>) -> bool {
+    match (a, b) {
+        (External::NoVersions(p, s), External::NoVersions(q, t)) => p == q && s == t,
+        (External::FromDependencyOf(p, s, d, x), External::FromDependencyOf(q, t, e, y)) => {
+            p == q && s == t && d == e && x == y
+        }
+        _ => false,
+    }
+}
+
+/// Joins versions that require the same, and sets of which there is no version.
+fn merge(merged: &mut Vec<External<Node, Set, String>>, external: External<Node, Set, String>) {
+    for known in merged.iter_mut() {
+        match (known, &external) {
+            (External::FromDependencyOf(p, s, d, x), External::FromDependencyOf(q, t, e, y))
+                if p == q && d == e && x == y =>
+            {
+                *s = s.union(t);
+                return;
+            }
+            (External::NoVersions(p, s), External::NoVersions(q, t)) if p == q => {
+                *s = s.union(t);
+                return;
+            }
+            _ => {}
+        }
+    }
+    merged.push(external);
+}
+
+/// A set as specifiers: `==2.8.0`, `>=1.2,<2`.
+pub fn words(set: &Set) -> String {
+    if *set == Set::full() {
+        return "(any version)".into();
+    }
+    let plain = |version: &Pep440| {
+        let artificial = version.local().contains(&LocalSegment::Number(u64::MAX));
+        let version = if artificial { version.clone().without_local() } else { version.clone() };
+        let version = if version.dev() == Some(0) { version.with_dev(None) } else { version };
+        version.to_string()
+    };
+    let parts: Vec<String> = set
+        .iter()
+        .map(|(low, high)| match (low, high) {
+            (Bound::Included(a), Bound::Included(b)) if plain(a) == plain(b) => format!("=={}", plain(a)),
+            (low, high) => {
+                let low = match low {
+                    Bound::Included(v) => Some(format!(">={}", plain(v))),
+                    Bound::Excluded(v) => Some(format!(">{}", plain(v))),
+                    Bound::Unbounded => None,
+                };
+                let high = match high {
+                    Bound::Included(v) => Some(format!("<={}", plain(v))),
+                    Bound::Excluded(v) => Some(format!("<{}", plain(v))),
+                    Bound::Unbounded => None,
+                };
+                low.into_iter().chain(high).collect::<Vec<_>>().join(",")
+            }
+        })
+        .collect();
+    match &parts[..] {
+        [] => "(no version)".into(),
+        [first, .., last] if parts.len() > 4 => format!("{first} ... {last}"),
+        _ => parts.join(" or "),
+    }
+}
+
+/// The inputs that a request sets, in the order in which they are least missed.
+pub fn inputs(request: &Request) -> Vec<Input> {
+    let stack = &request.stack;
+    let mut inputs: Vec<Input> = request.packages.iter().map(|ask| Input::Package(ask.package.clone())).collect();
+    let package = |name: &str| name.parse().map(Input::Package).ok();
+    inputs.extend(stack.triton.as_ref().and_then(|_| package("triton")));
+    inputs.extend(stack.torchaudio.as_ref().and_then(|_| package("torchaudio")));
+    inputs.extend(stack.torchvision.as_ref().and_then(|_| package("torchvision")));
+    inputs.extend(stack.nccl.as_ref().map(|_| Input::Nccl));
+    inputs.extend(stack.cudnn.as_ref().map(|_| Input::Cudnn));
+    inputs.extend(stack.python.as_ref().map(|_| Input::Python));
+    inputs.extend(request.target.glibc.as_ref().map(|_| Input::Glibc));
+    inputs.extend(stack.variant.as_ref().map(|_| Input::Variant));
+    inputs.extend(request.target.driver.as_ref().map(|_| Input::Driver));
+    inputs.extend(stack.cuda.as_ref().map(|_| Input::Cuda));
+    inputs.extend(stack.torch.as_ref().map(|_| Input::Torch));
+    inputs.extend(request.target.gpus.iter().cloned().map(Input::Gpu));
+    inputs
+}

@@ -1,0 +1,173 @@
+//! The smallest changes that would give a stack, each tried by really resolving it.
+//!
+//! First the conflict is reduced to inputs that cannot be spared: their derivation is the explanation, and a repair has
+//! to touch one of them. For each, the nearest value upward and downward that works; pairs only where no single change
+//! is enough.
+
+use super::candidate::candidates;
+use super::explain::{Conflict, Derivation, Repair, inputs};
+use super::solve::attempt;
+use super::value::{Change, changes};
+use super::{Context, Input, Keep, Request};
+use crate::diag::Failure;
+
+/// How many values of one input are tried in one direction.
+const MOST_TRIES: usize = 60;
+/// How many pairs of changes are shown.
+const MOST_PAIRS: usize = 3;
+
+/// Explains a failed request and finds repairs.
+pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivation) -> Result<Conflict, Failure> {
+    // What an old lock holds must not colour what is possible.
+    let keep = Keep::default();
+    let context = &Context { keep: &keep, ..*context };
+    let core = core(request, context)?;
+    let derivation = derivation(request, &core, context)?.unwrap_or(first);
+    let mut repairs = Vec::new();
+    for input in &core {
+        repairs.extend(
+            single(request, input, context)?
+                .into_iter()
+                .map(|(change, solved)| Repair { change: change.text, gives: solved }),
+        );
+    }
+    let mut conflict = Conflict {
+        target: request.target.name.clone(),
+        explanation: derivation.text(),
+        facts: derivation.facts,
+        repairs,
+    };
+    if conflict.repairs.is_empty() {
+        also(request, &core, context, &mut conflict)?;
+        conflict.repairs = pairs(request, &core, context)?;
+    }
+    conflict.repairs.dedup();
+    Ok(conflict)
+}
+
+/// The derivation from the inputs of `core` alone.
+fn derivation(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Option<Derivation>, Failure> {
+    let mut reduced = request.clone();
+    for input in inputs(request).into_iter().filter(|input| !core.contains(input)) {
+        reduced = without(&reduced, &input);
+    }
+    Ok(attempt(&reduced, context)?.err().map(|derivation| *derivation))
+}
+
+/// No single change is enough, so there is a second conflict, apart from the first: explains it too.
+fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mut Conflict) -> Result<(), Failure> {
+    // The GPUs are what they are; the conflict without something that can be changed tells more.
+    let changeable = first.iter().filter(|input| !matches!(input, Input::Gpu(_)));
+    for input in changeable.chain(first) {
+        let relaxed = without(request, input);
+        if attempt(&relaxed, context)?.is_ok() {
+            continue;
+        }
+        let second = core(&relaxed, context)?;
+        if let Some(derivation) = derivation(&relaxed, &second, context)? {
+            conflict
+                .explanation
+                .push_str(&format!("\nWith another {input} there is still none:\n{}", derivation.text()));
+            conflict.facts.extend(derivation.facts);
+        }
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// Inputs of which none can be spared for the conflict.
+fn core(request: &Request, context: &Context<'_>) -> Result<Vec<Input>, Failure> {
+    let mut reduced = request.clone();
+    let mut core = Vec::new();
+    for input in inputs(request) {
+        let smaller = without(&reduced, &input);
+        match attempt(&smaller, context)? {
+            Err(_) => reduced = smaller,
+            Ok(_) => core.push(input),
+        }
+    }
+    Ok(core)
+}
+
+/// The request without one of its inputs.
+pub(super) fn without(request: &Request, input: &Input) -> Request {
+    let mut changed = request.clone();
+    let stack = &mut changed.stack;
+    match input {
+        Input::Driver => changed.target.driver = None,
+        Input::Gpu(name) => changed.target.gpus.retain(|gpu| gpu != name),
+        Input::Glibc => changed.target.glibc = None,
+        Input::Python => stack.python = None,
+        Input::Cuda => stack.cuda = None,
+        Input::Cudnn => stack.cudnn = None,
+        Input::Nccl => stack.nccl = None,
+        Input::Variant => stack.variant = None,
+        Input::Torch => stack.torch = None,
+        Input::Package(name) => {
+            match name.as_str() {
+                "torchvision" => stack.torchvision = None,
+                "torchaudio" => stack.torchaudio = None,
+                "triton" => stack.triton = None,
+                _ => {}
+            }
+            changed.packages.retain(|ask| ask.package != *name);
+        }
+    }
+    changed
+}
+
+type Found = (Change, super::Gives);
+
+/// The nearest changes of one input that are enough.
+fn single(request: &Request, input: &Input, context: &Context<'_>) -> Result<Vec<Found>, Failure> {
+    if attempt(&without(request, input), context)?.is_err() && !matches!(input, Input::Driver) {
+        return Ok(Vec::new());
+    }
+    let candidates = candidates(&without(request, input), context)?;
+    let mut found = Vec::new();
+    for direction in changes(request, input, &candidates, context)? {
+        let mut failed = None;
+        for change in direction.into_iter().take(MOST_TRIES) {
+            let Ok(solution) = attempt(&change.request, context)? else {
+                failed = Some(change);
+                continue;
+            };
+            // The loosest way to write it, if that holds too.
+            let loose = change.loosened(request, input, failed.as_ref());
+            found.push(match loose {
+                Some(loose) => match attempt(&loose.request, context)? {
+                    Ok(solution) => (loose, solution.gives()),
+                    Err(_) => (change, solution.gives()),
+                },
+                None => (change, solution.gives()),
+            });
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Two changes that are enough together.
+fn pairs(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Vec<Repair>, Failure> {
+    let all = inputs(request);
+    let mut repairs: Vec<Repair> = Vec::new();
+    for first in core {
+        for second in all.iter().filter(|second| *second != first) {
+            if repairs.len() == MOST_PAIRS {
+                return Ok(repairs);
+            }
+            let relaxed = without(request, second);
+            for (change, _) in single(&relaxed, first, context)? {
+                let with_second = change.carried_to(request, first);
+                let Some((other, gives)) = single(&with_second, second, context)?.into_iter().next() else { continue };
+                let text = format!("{} and {}", change.text, other.text);
+                let swapped = format!("{} and {}", other.text, change.text);
+                if repairs.iter().all(|known| known.change != swapped && known.change != text) {
+                    repairs.push(Repair { change: text, gives });
+                }
+                break;
+            }
+        }
+    }
+    Ok(repairs)
+}
