@@ -17,6 +17,8 @@ pub mod registry;
 
 pub mod resolve;
 
+pub mod inventory;
+
 pub mod lock;
 
 pub mod render;

@@ -1,7 +1,9 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
 mod cli;
+mod inventory;
 mod lock;
 mod manifest;
+mod render;
 mod report;
 mod resolve;
