@@ -36,7 +36,7 @@ enum Answer {
 impl Client {
     pub(super) fn load_page(&self, index: &IndexSource, package: &PackageName) -> Result<Page, Failure> {
         let url = page_url(index, package);
-        if url.scheme() == "file" {
+        if !index.is_remote() {
             return Ok(Page::new(&index.name, package, local_page(index, &url)?, None));
         }
         let path = self.cache.page(index, package);

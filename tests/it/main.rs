@@ -1,0 +1,3 @@
+//! Integration tests; the folders mirror `src/`.
+
+mod registry;
