@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Seek, Write};
 use std::path::PathBuf;
 
+use reqwest::header::ACCEPT_ENCODING;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -108,7 +109,12 @@ impl Client {
     pub(super) fn address(&self, index: &IndexSource, wheel: &Wheel) -> Result<(Url, Option<Offer>), Failure> {
         let page = self.page(index, &wheel.name.package)?;
         let file = &*wheel.name.file;
-        let listed = page.wheel(&wheel.name).filter(|listed| wheel.sha256.is_none() || listed.sha256 == wheel.sha256);
+        let listed = page.wheel(&wheel.name);
+        if let Some((expected, found)) = wheel.sha256.as_ref().zip(listed.and_then(|listed| listed.sha256.as_ref()))
+            && expected != found
+        {
+            return Err(failure::wheel_replaced(&wheel.index, file, expected, found));
+        }
         let (url, offer) = match listed {
             Some(listed) => (&listed.url, page.offer(file).cloned()),
             None => (&wheel.url, None),
@@ -173,7 +179,8 @@ impl Client {
 
     /// The whole wheel, checked against its hash, in a file that vanishes when it is closed.
     fn download(&self, index: &IndexSource, wheel: &Wheel, url: &Url) -> Result<Source<'static>, Failure> {
-        let request = Request::get(index, url);
+        // Packing a wheel once more only costs time and hides its size.
+        let request = Request::get(index, url).header(ACCEPT_ENCODING, "identity");
         let unwritable =
             |error: std::io::Error| failure::local(index, "a download cannot be kept on this disk", &error);
         let (file, size, found) = self.transport.send(&request, |response| {

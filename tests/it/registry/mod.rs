@@ -5,6 +5,7 @@ mod local;
 mod network;
 mod nginx;
 mod pages;
+mod proxy;
 mod server;
 mod trouble;
 mod wheel;

@@ -138,6 +138,18 @@ fn logins_do_not_follow_to_other_hosts() {
 }
 
 #[test]
+fn logins_do_not_follow_redirects() {
+    let other = Server::start(|_| html(""));
+    let target = format!("{}/x/", other.url);
+    let index = Server::start(move |_| reply(302, "", "").header("Location", target.clone()));
+    let folder = tempfile::tempdir().unwrap();
+    let client = client(&index.url.replace("http://", "http://me:s3cret@"), folder.path());
+    client.versions("test", &package("x")).unwrap();
+    assert!(index.seen()[0].headers.contains_key("authorization"));
+    assert!(!other.seen()[0].headers.contains_key("authorization"));
+}
+
+#[test]
 fn a_copy_is_used_then_confirmed() {
     let server = Server::start(|seen| {
         if seen.headers.get("if-none-match").map(String::as_str) == Some("\"1\"") {

@@ -204,6 +204,19 @@ fn a_size_that_is_wrong() {
 }
 
 #[test]
+fn a_wheel_that_was_replaced() {
+    let page = format!("<a href=\"x-1-py3-none-any.whl#sha256={}\">x</a>", "a".repeat(64));
+    let server = Server::start(move |_| html(page.clone()));
+    let folder = tempfile::tempdir().unwrap();
+    let client = client(&server.url, folder.path());
+    let mut wheel = (*only_wheel(&client, "x")).clone();
+    wheel.sha256 = Some("b".repeat(64).into());
+    let failure = client.libraries(&wheel).unwrap_err();
+    assert_eq!(failure.diagnostics[0].code, "hash-mismatch");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[test]
 fn a_copy_in_the_cache_is_mentioned() {
     let server = Server::start(|seen| match seen.before {
         0 => html(PAGE).header("Cache-Control", "max-age=0"),
