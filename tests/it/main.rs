@@ -4,6 +4,7 @@ mod cli;
 mod inventory;
 mod lock;
 mod manifest;
+mod registry;
 mod render;
 mod report;
 mod resolve;

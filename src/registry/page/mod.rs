@@ -63,9 +63,14 @@ fn sha256(text: &str) -> Option<String> {
     (hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit())).then(|| hex.to_ascii_lowercase())
 }
 
-/// `reference` as an address of its own, without login and fragment.
+/// `reference` as an address of its own, without login and fragment. Only a page on this machine may lead to files on it.
 fn resolve(base: &Url, reference: &str) -> Option<Url> {
-    let mut url = base.join(reference.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https" | "file"))?;
+    let mut url = base.join(reference.trim()).ok()?;
+    match url.scheme() {
+        "http" | "https" => {}
+        "file" if base.scheme() == "file" => {}
+        _ => return None,
+    }
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_fragment(None);
@@ -124,26 +129,6 @@ impl Page {
             .collect();
         Self { fetched, versions: releases.keys().cloned().collect(), releases, offers }
     }
-
-    /// The same page without the wheels that `keep` refuses, and without versions that have no wheel left.
-    pub(super) fn filter(&self, keep: impl Fn(&Wheel) -> bool) -> Self {
-        let releases: BTreeMap<_, _> = self
-            .releases
-            .iter()
-            .filter_map(|(version, release)| {
-                let wheels: Vec<_> = release.wheels.iter().filter(|wheel| keep(wheel)).cloned().collect();
-                let release = Arc::new(Release { version: version.clone(), wheels });
-                (!release.wheels.is_empty()).then(|| (version.clone(), release))
-            })
-            .collect();
-        Self {
-            fetched: self.fetched,
-            versions: releases.keys().cloned().collect(),
-            releases,
-            offers: self.offers.clone(),
-        }
-    }
-
     /// The wheel of that file name.
     pub(super) fn wheel(&self, name: &WheelName) -> Option<&Arc<Wheel>> {
         self.releases.get(&name.version)?.wheels.iter().find(|wheel| wheel.name.file == name.file)
@@ -178,8 +163,15 @@ mod tests {
         assert_eq!(page.releases[&"1.9".parse().unwrap()].wheels.len(), 2);
         let name = "x-1.10-py3-none-any.whl".parse().unwrap();
         assert!(page.wheel(&name).unwrap().requires_python.is_none());
-        let one = page.filter(|wheel| wheel.name == name);
-        assert_eq!(one.versions.len(), 1);
+    }
+
+    #[test]
+    fn a_server_does_not_point_into_this_machine() {
+        let [remote, local] = ["https://h/x/", "file:///x/"].map(|base| base.parse().unwrap());
+        assert!(resolve(&remote, "file:///etc/passwd").is_none());
+        assert!(resolve(&remote, "ftp://h/y").is_none());
+        assert_eq!(resolve(&local, "../y").unwrap().as_str(), "file:///y");
+        assert_eq!(resolve(&remote, "//u:p@g/y#z").unwrap().as_str(), "https://g/y");
     }
 
     #[test]
