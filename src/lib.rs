@@ -10,7 +10,10 @@ pub mod diag;
 pub mod python;
 
 pub mod manifest;
+
 pub mod matrix;
+
+pub mod registry;
 
 pub mod resolve;
 

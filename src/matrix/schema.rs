@@ -495,3 +495,15 @@ pub struct IndexRow {
     /// When that was read.
     pub retrieved: String,
 }
+
+/// `snapshot/INDEX.toml`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SnapshotFile {
+    /// RFC 3339; what was uploaded later is not in the snapshot.
+    pub exclude_newer: String,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
