@@ -19,7 +19,7 @@ use crate::render::{self, Beside, Format};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// requirements (hashes), constraints, pylock (PEP 751) or uv (edits pyproject.toml)
-    #[arg(value_name = "FORMAT")]
+    #[arg(id = "export-format", value_name = "FORMAT")]
     format: Format,
     #[command(flatten)]
     place: Place,

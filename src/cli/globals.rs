@@ -90,15 +90,24 @@ impl Globals {
 
     /// Prints notes and warnings to standard error, as far as they are wanted.
     pub fn tell<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
+        let wanted = self.wanted(diagnostics);
+        if !wanted.is_empty() {
+            eprintln!("{}", human::diagnostics(wanted, self.style()));
+        }
+    }
+
+    /// The same, one a line: for many small ones.
+    pub fn tell_briefly<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
+        eprint!("{}", human::brief(self.wanted(diagnostics), self.style()));
+    }
+
+    fn wanted<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<&'d Diagnostic> {
         let least = match self.quiet {
             0 => Severity::Note,
             1 => Severity::Warning,
             _ => Severity::Error,
         };
-        let wanted: Vec<&Diagnostic> = diagnostics.into_iter().filter(|d| d.severity >= least).collect();
-        if !wanted.is_empty() {
-            eprint!("{}", human::diagnostics(wanted, self.style()));
-        }
+        diagnostics.into_iter().filter(|d| d.severity >= least).collect()
     }
 
     /// Prints why a command failed: to standard error, and to standard output where a program reads that.

@@ -68,7 +68,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if matches!((&stack.python, machines.python), (None, Some(_))) {
         stack.python = machines.python.map(PythonAsk::Exact);
     }
-    globals.tell(notes.iter().chain(&proposal.notes));
+    globals.tell_briefly(notes.iter().chain(&proposal.notes));
     write::atomically(path, &manifest::render(&proposal.manifest))?;
     let mut text = format!("wrote {MANIFEST}\n");
     let attributes = Path::new(".gitattributes");
