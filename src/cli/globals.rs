@@ -46,7 +46,7 @@ pub struct Globals {
     /// Write the output to this file instead of standard output
     #[arg(short, long, global = true, value_name = "FILE", env = "GPULOCK_OUTPUT")]
     pub output: Option<PathBuf>,
-    /// When to use colours
+    /// When to use color
     #[arg(long, global = true, value_enum, default_value = "auto", env = "GPULOCK_COLOR")]
     pub color: Color,
     /// Say less: no notes; twice: no warnings

@@ -67,7 +67,7 @@ pub struct Flags {
     #[arg(long, env = "GPULOCK_FORWARD_COMPAT", value_parser = clap::builder::FalseyValueParser::new())]
     pub forward_compat: bool,
     /// A further package: "numpy<3"; may be repeated
-    #[arg(long = "package", value_name = "REQUIREMENT", value_parser = manifest::parse_package)]
+    #[arg(long = "package", value_name = "REQUIREMENT", value_parser = manifest::parse_package, env = "GPULOCK_PACKAGE", value_delimiter = '\n')]
     pub packages: Vec<Ask>,
 }
 

@@ -12,7 +12,7 @@ use crate::python::{PackageName, WheelName};
 use crate::version::ParseError;
 
 /// What to do about a lock that cannot be used.
-const ANEW: &str = "restore it from version control, or write it anew: `gpulock resolve --upgrade`";
+pub const ANEW: &str = "restore it from version control, or write it anew: `gpulock resolve --upgrade`";
 
 impl Lock {
     /// Reads a lock; `name` is what messages call it.

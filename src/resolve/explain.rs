@@ -104,6 +104,9 @@ impl Derivation {
                     (None, Node::Package(_) | Node::Extra(..)) if *set == Set::full() => {
                         Some(format!("{dependency} is asked for"))
                     }
+                    (None, _) if *set == Set::empty() => Some(format!(
+                        "what is asked of {dependency} contradicts itself: no version satisfies all of it"
+                    )),
                     (None, _) => Some(format!("{dependency} {} is asked for", words(set))),
                 }
             }

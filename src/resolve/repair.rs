@@ -68,7 +68,11 @@ fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mu
             conflict
                 .explanation
                 .push_str(&format!("\nWith another {input} there is still none:\n{}", derivation.text()));
-            conflict.facts.extend(derivation.facts);
+            for fact in derivation.facts {
+                if !conflict.facts.contains(&fact) {
+                    conflict.facts.push(fact);
+                }
+            }
         }
         return Ok(());
     }
