@@ -51,7 +51,7 @@ pub struct Args {
 /// # Errors
 /// Input that cannot be read or is wrong, catalogs that fail, a lock that cannot be written.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let Input { manifest, lock: path } = input::read(&args.place, &args.flags)?;
+    let Input { manifest, lock: path, one_off } = input::read(&args.place, &args.flags)?;
     let old = read_lock(&path, args)?;
     if args.locked {
         return locked(old.as_ref(), &manifest, &path, globals);
@@ -65,7 +65,8 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let chosen = |name: &str| args.targets.is_empty() || args.targets.iter().any(|target| target == name);
     let requests: Vec<Request> =
         Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
-    let keeps: Vec<Keep> = requests.iter().map(|request| keep(old.as_ref(), &request.target.name, args)).collect();
+    let kept = old.as_ref().filter(|_| !one_off);
+    let keeps: Vec<Keep> = requests.iter().map(|request| keep(kept, &request.target.name, args)).collect();
     let default_index = source.default_index();
     let contexts: Vec<Context<'_>> = keeps
         .iter()
