@@ -70,7 +70,14 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let default_index = source.default_index();
     let contexts: Vec<Context<'_>> = keeps
         .iter()
-        .map(|keep| Context { matrix: &matrix, catalog: &source, default_index, pending: args.allow_pending, keep })
+        .map(|keep| Context {
+            matrix: &matrix,
+            catalog: &source,
+            default_index,
+            pending: args.allow_pending,
+            offline: globals.offline,
+            keep,
+        })
         .collect();
     let mut solutions: Vec<Solution> = Vec::new();
     let mut conflicts: Vec<Conflict> = Vec::new();
@@ -185,8 +192,7 @@ fn report(lock: &Lock, globals: &Globals, human: &str) -> Result<(), Failure> {
 fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> {
     let human: Vec<String> = conflicts.iter().map(|conflict| summary::conflict(conflict, globals)).collect();
     if globals.format == Format::Json {
-        let all: Vec<String> = conflicts.iter().map(json::conflict).collect();
-        output::write(globals, &all.concat())?;
+        output::write(globals, &json::conflicts(conflicts))?;
     }
     eprint!("{}", human.join("\n"));
     Ok(Answer::No)

@@ -117,8 +117,14 @@ fn build(
     // Without the manifest, the machines that the lock names; what was asked of torch is not known then.
     let request = request.unwrap_or_else(|| of_machines(target));
     let keep = Keep::default();
-    let context =
-        Context { matrix, catalog: source, default_index: source.default_index(), pending: false, keep: &keep };
+    let context = Context {
+        matrix,
+        catalog: source,
+        default_index: source.default_index(),
+        pending: false,
+        offline: globals.offline,
+        keep: &keep,
+    };
     let label = format!("{}+{}", target.torch, target.variant);
     let Some(why) = why(&request, &context, &label, target.python)? else { return Ok(()) };
     if !why.excluded.is_empty() {

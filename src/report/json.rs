@@ -173,45 +173,56 @@ impl<'l> PackageJson<'l> {
     }
 }
 
-/// `gpulock.conflict/1`.
-pub fn conflict(conflict: &Conflict) -> String {
-    #[derive(Serialize)]
-    struct Json<'c> {
-        schema: &'static str,
-        target: &'c str,
-        explanation: &'c str,
-        facts: Vec<FactJson<'c>>,
-        repairs: Vec<RepairJson<'c>>,
+/// `gpulock.conflict/1` of the first target without a stack; those of further targets stand in its `others`.
+pub fn conflicts(conflicts: &[Conflict]) -> String {
+    let [first, others @ ..] = conflicts else { return String::new() };
+    text(&ConflictJson { others: others.iter().map(ConflictJson::new).collect(), ..ConflictJson::new(first) })
+}
+
+#[derive(Serialize)]
+struct ConflictJson<'c> {
+    schema: &'static str,
+    target: &'c str,
+    explanation: &'c str,
+    facts: Vec<FactJson<'c>>,
+    repairs: Vec<RepairJson<'c>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<ConflictJson<'c>>,
+}
+
+#[derive(Serialize)]
+struct FactJson<'c> {
+    claim: &'c str,
+    source: &'c str,
+}
+
+#[derive(Serialize)]
+struct RepairJson<'c> {
+    change: &'c str,
+    gives: GivesJson<'c>,
+}
+
+#[derive(Serialize)]
+struct GivesJson<'c> {
+    torch: &'c str,
+    variant: Option<&'c str>,
+}
+
+impl<'c> ConflictJson<'c> {
+    fn new(conflict: &'c Conflict) -> Self {
+        let repair = |Repair { change, gives }: &'c Repair| RepairJson {
+            change,
+            gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
+        };
+        Self {
+            schema: "gpulock.conflict/1",
+            target: &conflict.target,
+            explanation: &conflict.explanation,
+            facts: conflict.facts.iter().map(|Fact { claim, source }| FactJson { claim, source }).collect(),
+            repairs: conflict.repairs.iter().map(repair).collect(),
+            others: Vec::new(),
+        }
     }
-    #[derive(Serialize)]
-    struct FactJson<'c> {
-        claim: &'c str,
-        source: &'c str,
-    }
-    #[derive(Serialize)]
-    struct RepairJson<'c> {
-        change: &'c str,
-        gives: GivesJson<'c>,
-    }
-    #[derive(Serialize)]
-    struct GivesJson<'c> {
-        torch: &'c str,
-        variant: Option<&'c str>,
-    }
-    text(&Json {
-        schema: "gpulock.conflict/1",
-        target: &conflict.target,
-        explanation: &conflict.explanation,
-        facts: conflict.facts.iter().map(|Fact { claim, source }| FactJson { claim, source }).collect(),
-        repairs: conflict
-            .repairs
-            .iter()
-            .map(|Repair { change, gives }| RepairJson {
-                change,
-                gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
-            })
-            .collect(),
-    })
 }
 
 /// `gpulock.error/1`: why a command gave no result.

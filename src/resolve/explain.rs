@@ -55,6 +55,14 @@ impl Derivation {
         Self { premises: vec![premise], facts: Vec::new() }
     }
 
+    /// The index that torch is taken from has none for the platform, as far as is known here.
+    pub fn no_torch(request: &Request, default_index: &str) -> Self {
+        let torch = "torch".parse().ok();
+        let index = torch.as_ref().and_then(|torch| request.pinned_index(torch)).unwrap_or(default_index);
+        let premise = format!("no wheel of torch for {} is known here of the index {index}", request.target.platform);
+        Self { premises: vec![premise], facts: Vec::new() }
+    }
+
     /// Puts a derivation into words.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ pub fn all(requests: &[Request]) -> Vec<Outcome> {
         catalog: &snapshot,
         default_index: Snapshot::INDEX,
         pending: true,
+        offline: true,
         keep: &keep,
     };
     let contexts: Vec<_> = requests.iter().map(context).collect();
@@ -50,7 +51,7 @@ pub fn all(requests: &[Request]) -> Vec<Outcome> {
 fn with_context<T>(matrix: &Matrix, pending: bool, act: impl FnOnce(&Context<'_>) -> T) -> T {
     let snapshot = matrix.snapshot();
     let keep = Keep::default();
-    act(&Context { matrix, catalog: &snapshot, default_index: Snapshot::INDEX, pending, keep: &keep })
+    act(&Context { matrix, catalog: &snapshot, default_index: Snapshot::INDEX, pending, offline: true, keep: &keep })
 }
 
 /// `2.8.0+cu128, native` or `none: ...`
