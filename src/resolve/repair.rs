@@ -76,6 +76,8 @@ fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mu
                 .explanation
                 .push_str(&format!("\nWith another {input} there is still none:\n{}", derivation.text()));
             conflict.facts.extend(derivation.facts);
+            conflict.facts.sort();
+            conflict.facts.dedup();
         }
         return Ok(());
     }
