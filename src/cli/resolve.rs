@@ -51,7 +51,7 @@ pub struct Args {
 /// # Errors
 /// Input that cannot be read or is wrong, catalogs that fail, a lock that cannot be written.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let Input { manifest, lock: path } = input::read(&args.place, &args.flags)?;
+    let Input { manifest, lock: path, one_off } = input::read(&args.place, &args.flags)?;
     not_the_lock(globals, &path)?;
     let old = read_lock(&path, args)?;
     if args.locked {
@@ -67,11 +67,19 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let requests: Vec<Request> =
         Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
     known_upgrades(old.as_ref(), &manifest, args)?;
-    let keeps: Vec<Keep> = requests.iter().map(|request| keep(old.as_ref(), &request.target.name, args)).collect();
+    let kept = old.as_ref().filter(|_| !one_off);
+    let keeps: Vec<Keep> = requests.iter().map(|request| keep(kept, &request.target.name, args)).collect();
     let default_index = source.default_index();
     let contexts: Vec<Context<'_>> = keeps
         .iter()
-        .map(|keep| Context { matrix: &matrix, catalog: &source, default_index, pending: args.allow_pending, keep })
+        .map(|keep| Context {
+            matrix: &matrix,
+            catalog: &source,
+            default_index,
+            pending: args.allow_pending,
+            offline: globals.offline,
+            keep,
+        })
         .collect();
     let mut solutions: Vec<Solution> = Vec::new();
     let mut conflicts: Vec<Conflict> = Vec::new();
@@ -249,8 +257,8 @@ fn report(lock: &Lock, globals: &Globals, human: &str) -> Result<(), Failure> {
 
 fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> {
     let human: Vec<String> = conflicts.iter().map(|conflict| summary::conflict(conflict, globals)).collect();
-    if let (Format::Json, [first, others @ ..]) = (globals.format, conflicts) {
-        output::write(globals, &json::conflict(first, others))?;
+    if globals.format == Format::Json {
+        output::write(globals, &json::conflicts(conflicts))?;
     }
     eprint!("{}", human.join("\n"));
     Ok(Answer::No)

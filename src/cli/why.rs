@@ -56,7 +56,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             facts: Vec::new(),
         };
         if args.package.as_str() == "torch"
-            && let Some(build) = build(target, manifest.as_ref(), &matrix, &source)?
+            && let Some(build) = build(target, manifest.as_ref(), &matrix, &source, globals)?
         {
             (why.preferred, why.facts) = (build.excluded, build.facts);
         }
@@ -153,13 +153,20 @@ fn build(
     manifest: Option<&Manifest>,
     matrix: &Matrix,
     source: &Source<'_>,
+    globals: &Globals,
 ) -> Result<Option<resolve::Why>, Failure> {
     let request = manifest.map(Request::all).unwrap_or_default().into_iter().find(|r| r.target.name == target.name);
     // Without the manifest, the machines that the lock names; what was asked of torch is not known then.
     let request = request.unwrap_or_else(|| of_machines(target));
     let keep = Keep::default();
-    let context =
-        Context { matrix, catalog: source, default_index: source.default_index(), pending: false, keep: &keep };
+    let context = Context {
+        matrix,
+        catalog: source,
+        default_index: source.default_index(),
+        pending: false,
+        offline: globals.offline,
+        keep: &keep,
+    };
     let label = format!("{}+{}", target.torch, target.variant);
     why(&request, &context, &label, target.python)
 }

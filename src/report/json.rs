@@ -173,29 +173,21 @@ impl<'l> PackageJson<'l> {
     }
 }
 
-/// `gpulock.conflict/1`: the first conflict, and those of other targets in `others`.
-pub fn conflict(conflict: &Conflict, others: &[Conflict]) -> String {
-    #[derive(Serialize)]
-    struct Json<'c> {
-        schema: &'static str,
-        #[serde(flatten)]
-        first: ConflictJson<'c>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        others: Vec<ConflictJson<'c>>,
-    }
-    text(&Json {
-        schema: "gpulock.conflict/1",
-        first: ConflictJson::new(conflict),
-        others: others.iter().map(ConflictJson::new).collect(),
-    })
+/// `gpulock.conflict/1` of the first target without a stack; those of further targets stand in its `others`.
+pub fn conflicts(conflicts: &[Conflict]) -> String {
+    let [first, others @ ..] = conflicts else { return String::new() };
+    text(&ConflictJson { others: others.iter().map(ConflictJson::new).collect(), ..ConflictJson::new(first) })
 }
 
 #[derive(Serialize)]
 struct ConflictJson<'c> {
+    schema: &'static str,
     target: &'c str,
     explanation: &'c str,
     facts: Vec<FactJson<'c>>,
     repairs: Vec<RepairJson<'c>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<ConflictJson<'c>>,
 }
 
 #[derive(Serialize)]
@@ -218,18 +210,17 @@ struct GivesJson<'c> {
 
 impl<'c> ConflictJson<'c> {
     fn new(conflict: &'c Conflict) -> Self {
+        let repair = |Repair { change, gives }: &'c Repair| RepairJson {
+            change,
+            gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
+        };
         Self {
+            schema: "gpulock.conflict/1",
             target: &conflict.target,
             explanation: &conflict.explanation,
             facts: conflict.facts.iter().map(FactJson::new).collect(),
-            repairs: conflict
-                .repairs
-                .iter()
-                .map(|Repair { change, gives }| RepairJson {
-                    change,
-                    gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
-                })
-                .collect(),
+            repairs: conflict.repairs.iter().map(repair).collect(),
+            others: Vec::new(),
         }
     }
 }

@@ -41,6 +41,13 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
         also(request, &core, context, &mut conflict)?;
         conflict.repairs = pairs(request, &core, context)?;
     }
+    if context.offline
+        && !context.pending
+        && let Ok(solution) = attempt(request, &Context { pending: true, ..*context })?
+    {
+        let change = "resolve without --offline, or with --allow-pending".to_owned();
+        conflict.repairs.push(Repair { change, gives: solution.gives() });
+    }
     conflict.repairs.dedup();
     Ok(conflict)
 }
@@ -68,11 +75,9 @@ fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mu
             conflict
                 .explanation
                 .push_str(&format!("\nWith another {input} there is still none:\n{}", derivation.text()));
-            for fact in derivation.facts {
-                if !conflict.facts.contains(&fact) {
-                    conflict.facts.push(fact);
-                }
-            }
+            conflict.facts.extend(derivation.facts);
+            conflict.facts.sort();
+            conflict.facts.dedup();
         }
         return Ok(());
     }
