@@ -8,7 +8,7 @@ use super::provider::{Node, Provider, Set};
 use super::rule::{Fact, Input};
 use super::solution::Gives;
 use super::{Request, candidate};
-use crate::diag::Failure;
+use crate::diag::{Diagnostic, Failure};
 use crate::python::PackageName;
 use crate::version::Pep440;
 use crate::version::pep440::LocalSegment;
@@ -24,6 +24,8 @@ pub struct Conflict {
     pub facts: Vec<Fact>,
     /// What would give a stack; each was resolved.
     pub repairs: Vec<Repair>,
+    /// What else the machines give rise to: GPUs that are not known, and the like.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// A change of the inputs that gives a stack.
@@ -45,6 +47,8 @@ pub struct Derivation {
     pub premises: Vec<String>,
     /// The facts behind them.
     pub facts: Vec<Fact>,
+    /// A wheel that cannot be read is among the premises: worth more than that others do not exist.
+    pub unreadable: bool,
 }
 
 impl Derivation {
@@ -52,7 +56,7 @@ impl Derivation {
     pub fn no_python(request: &Request) -> Self {
         let asked = request.stack.python.as_ref().map_or_else(|| "any version".into(), ToString::to_string);
         let premise = format!("no known build of torch for {} has wheels for Python {asked}", request.target.platform);
-        Self { premises: vec![premise], facts: Vec::new() }
+        Self { premises: vec![premise], ..Self::default() }
     }
 
     /// The index that torch is taken from has none for the platform, as far as is known here.
@@ -60,7 +64,7 @@ impl Derivation {
         let torch = "torch".parse().ok();
         let index = torch.as_ref().and_then(|torch| request.pinned_index(torch)).unwrap_or(default_index);
         let premise = format!("no wheel of torch for {} is known here of the index {index}", request.target.platform);
-        Self { premises: vec![premise], facts: Vec::new() }
+        Self { premises: vec![premise], ..Self::default() }
     }
 
     /// Puts a derivation into words.
@@ -99,7 +103,10 @@ impl Derivation {
         let candidates = provider.packages.candidates;
         Ok(match external {
             External::NotRoot(..) | External::FromDependencyOf(Node::Root, ..) => None,
-            External::Custom(_, _, reason) => Some(reason.clone()),
+            External::Custom(_, _, reason) => {
+                self.unreadable = true;
+                Some(reason.clone())
+            }
             External::FromDependencyOf(Node::Input(input), _, dependency, set) => {
                 let rule = provider.rules.iter().find(|rule| rule.input == *input);
                 if let Some(rule) = rule {

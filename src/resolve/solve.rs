@@ -88,6 +88,7 @@ fn together(requests: &[Request], contexts: &[Context<'_>]) -> Result<Vec<Outcom
 /// Every target has a stack, but no torch version serves all.
 fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Failure> {
     let mut premises = Vec::new();
+    let mut warnings = Vec::new();
     let mut gives = None;
     for (request, context) in requests.iter().zip(contexts) {
         let machine = Machine::of(request, context.matrix)?;
@@ -95,18 +96,20 @@ fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Fai
         let rules = rules(request, &machine, &candidates, context)?;
         let allowed = |i: &usize| rules.iter().all(|rule| rule.verdicts[*i] != Verdict::No);
         let allowed = (0..candidates.len()).filter(allowed).map(|i| &candidates[i]);
+        warnings.extend(machine.warnings);
         premises.push(format!("target `{}` allows only torch {}", request.target.name, summary(allowed)));
         if let Ok(solution) = attempt(request, context)? {
             gives.get_or_insert(solution.gives());
         }
     }
-    let derivation = Derivation { premises, facts: Vec::new() };
+    let derivation = Derivation { premises, ..Derivation::default() };
     let change = "same-torch = false (each target gets its own torch)".to_owned();
     Ok(Conflict {
         target: requests.iter().map(|request| request.target.name.as_str()).collect::<Vec<_>>().join(", "),
         explanation: derivation.text(),
         facts: Vec::new(),
         repairs: gives.map(|gives| Repair { change, gives }).into_iter().collect(),
+        warnings,
     })
 }
 
@@ -157,7 +160,9 @@ pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attemp
                 }
             }
             Err(derivation) => {
-                failed.get_or_insert(derivation);
+                if failed.as_ref().is_none_or(|first| derivation.unreadable && !first.unreadable) {
+                    failed = Some(derivation);
+                }
             }
         }
     }
