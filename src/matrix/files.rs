@@ -39,6 +39,11 @@ impl Files {
         paths
     }
 
+    /// Whether a file comes from the directory laid over the embedded ones.
+    pub fn is_overlaid(&self, path: &str) -> bool {
+        self.overlay.contains_key(path)
+    }
+
     /// The text of a file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.overlay.get(path).map(String::as_str).or_else(|| embedded(path).map(|file| file.text))

@@ -493,3 +493,27 @@ pub struct IndexRow {
     /// When that was read.
     pub retrieved: String,
 }
+
+/// `snapshot/INDEX.toml`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SnapshotIndex {
+    /// Day of the snapshot.
+    pub retrieved: String,
+    /// Where it is from.
+    pub source: String,
+    /// What was uploaded later is not in it: `2026-11-29T00:00:00Z`.
+    pub exclude_newer: String,
+    /// Its packages.
+    pub packages: SnapshotPackages,
+}
+
+/// The packages of the snapshot, by name.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SnapshotPackages {
+    /// Those whose shared libraries it lists.
+    pub gpu: Vec<PackageName>,
+    /// Those that they need.
+    pub other: Vec<PackageName>,
+}

@@ -1,3 +1,4 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
+mod matrix;
 mod resolve;

@@ -1,0 +1,3 @@
+//! The matrix as a whole: its checks, tables, and how it is kept.
+
+mod check;
