@@ -26,7 +26,6 @@ fn overlay(files: &[(&str, String)]) -> Files {
     Files {
         overlay: files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())).collect(),
         overlay_name: "over".into(),
-        ..Files::default()
     }
 }
 
