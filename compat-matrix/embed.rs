@@ -3,6 +3,7 @@
 //! Facts (TOML) go in twice: as JSON, which is what a run reads, and as they are, for `gpulock matrix check` to point
 //! into. The snapshot goes in as it is. Everything is a slice in the binary, so what a run does not read stays on disk.
 
+use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
@@ -34,6 +35,17 @@ fn main() {
             .expect("a string takes everything");
     }
     list.push_str("];\n");
+    // What a lock names its facts by; taken here, since a run reads only some of them.
+    let mut hash = Sha256::new();
+    for path in &files {
+        let text = fs::read(root.join(path)).expect("read before");
+        hash.update(path);
+        hash.update([0]);
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    let hex = hash.finalize().iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    writeln!(list, "pub static DIGEST: &str = \"sha256:{hex}\";").expect("a string takes everything");
     fs::write(format!("{out}/embedded.rs"), list).expect("the output folder can be written");
 }
 

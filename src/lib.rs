@@ -13,3 +13,9 @@ pub mod manifest;
 pub mod matrix;
 
 pub mod resolve;
+
+pub mod lock;
+
+pub mod report;
+
+pub mod cli;

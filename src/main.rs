@@ -1,1 +1,5 @@
-fn main() {}
+//! `gpulock`: see the library.
+
+fn main() -> std::process::ExitCode {
+    gpulock::cli::main()
+}

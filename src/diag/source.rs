@@ -31,7 +31,7 @@ impl<'a> SourceText<'a> {
             line: self.text[..start].matches('\n').count() + 1,
             column: self.text[line_start..start].chars().count() + 1,
             width: self.text[start..end.clamp(start, line_end)].chars().count().max(1),
-            text: self.text[line_start..line_end].trim_end_matches('\r').into(),
+            text: hide_credentials(self.text[line_start..line_end].trim_end_matches('\r')),
         }
     }
 }
@@ -40,4 +40,31 @@ impl<'a> SourceText<'a> {
 fn floor_boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
+}
+
+/// The line with user names and passwords of URLs as stars, one for each character so that columns stay.
+fn hide_credentials(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let authority = after.find(|c: char| "/?#'\"".contains(c) || c.is_whitespace()).unwrap_or(after.len());
+        let secret = after[..authority].rfind('@').unwrap_or(0);
+        out.extend(after[..secret].chars().map(|_| '*'));
+        rest = &after[secret..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let text = "a = 'https://me:secret@x.invalid/y@z' # http://q";
+        let Evidence::Span { text, .. } = SourceText::new("x", text).span(None) else { panic!() };
+        assert_eq!(text, "a = 'https://*********@x.invalid/y@z' # http://q");
+    }
 }

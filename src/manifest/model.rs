@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::diag::Evidence;
 use crate::python::{Extra, PackageName, Platform, PythonVersion};
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Nccl, Specifiers};
 
@@ -22,6 +23,19 @@ pub struct Manifest {
     pub env: BTreeMap<String, String>,
     /// `[checks]`
     pub checks: BTreeMap<String, Check>,
+    /// Where each of these stands in the file.
+    pub places: Places,
+}
+
+/// Places in the manifest, by path: `stack.torch`, `packages.numpy`, `target.cluster`, `target.cluster.driver`,
+/// `target.cluster.gpus.RTX 5090`.
+pub type Places = BTreeMap<String, Evidence>;
+
+impl Manifest {
+    /// Where `path` stands; `None` when the file does not say it.
+    pub fn place(&self, path: &str) -> Option<&Evidence> {
+        self.places.get(path)
+    }
 }
 
 /// `[stack]`

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
 
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 
@@ -47,6 +49,25 @@ impl Files {
     /// The text of a file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.overlay.get(path).map(String::as_str).or_else(|| embedded(path).map(|file| file.text))
+    }
+
+    /// The hash of all facts, `sha256:` and hex: of the embedded ones, and of what is laid over them.
+    pub fn digest(&self) -> String {
+        if self.overlay.is_empty() {
+            return DIGEST.to_owned();
+        }
+        let mut hash = Sha256::new();
+        hash.update(DIGEST);
+        for (path, text) in &self.overlay {
+            hash.update(path);
+            hash.update([0]);
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        hash.finalize().iter().fold(String::from("sha256:"), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
     }
 
     /// The name that messages give a file.

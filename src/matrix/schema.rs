@@ -166,6 +166,8 @@ pub struct GpuRow {
     /// Built into a system on chip: code for cards does not run there, and the reverse.
     #[serde(default)]
     pub tegra: bool,
+    /// For a system on chip: the CUDA from which packages for Arm servers run on it. Absent: none do.
+    pub sbsa_from_cuda: Option<Cuda>,
     /// A remark for people.
     pub note: Option<String>,
     /// How it is known.

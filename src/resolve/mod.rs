@@ -16,15 +16,18 @@ mod rule;
 mod solution;
 mod solve;
 mod value;
+mod why;
 
 use std::collections::BTreeMap;
 
 pub use explain::{Conflict, Repair};
 pub use machine::{DriverAsk, Machine};
+pub use package::matches_any;
 pub use rule::Fact;
 pub use rule::Input;
 pub use solution::{Chosen, Gives, GpuService, Solution, Stack as SolvedStack};
 pub use solve::{Outcome, resolve, resolve_all};
+pub use why::{Why, why};
 
 use crate::manifest::{Ask, Index, Manifest, Stack, Target};
 use crate::matrix::Matrix;

@@ -22,14 +22,7 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
     let keep = Keep::default();
     let context = &Context { keep: &keep, ..*context };
     let core = core(request, context)?;
-    let mut reduced = request.clone();
-    for input in inputs(request).into_iter().filter(|input| !core.contains(input)) {
-        reduced = without(&reduced, &input);
-    }
-    let derivation = match attempt(&reduced, context)? {
-        Err(derivation) => *derivation,
-        Ok(_) => first,
-    };
+    let derivation = derivation(request, &core, context)?.unwrap_or(first);
     let mut repairs = Vec::new();
     for input in &core {
         repairs.extend(
@@ -38,16 +31,48 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
                 .map(|(change, solved)| Repair { change: change.text, gives: solved }),
         );
     }
-    if repairs.is_empty() {
-        repairs = pairs(request, &core, context)?;
-    }
-    repairs.dedup();
-    Ok(Conflict {
+    let mut conflict = Conflict {
         target: request.target.name.clone(),
         explanation: derivation.text(),
         facts: derivation.facts,
         repairs,
-    })
+    };
+    if conflict.repairs.is_empty() {
+        also(request, &core, context, &mut conflict)?;
+        conflict.repairs = pairs(request, &core, context)?;
+    }
+    conflict.repairs.dedup();
+    Ok(conflict)
+}
+
+/// The derivation from the inputs of `core` alone.
+fn derivation(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Option<Derivation>, Failure> {
+    let mut reduced = request.clone();
+    for input in inputs(request).into_iter().filter(|input| !core.contains(input)) {
+        reduced = without(&reduced, &input);
+    }
+    Ok(attempt(&reduced, context)?.err().map(|derivation| *derivation))
+}
+
+/// No single change is enough, so there is a second conflict, apart from the first: explains it too.
+fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mut Conflict) -> Result<(), Failure> {
+    // The GPUs are what they are; the conflict without something that can be changed tells more.
+    let changeable = first.iter().filter(|input| !matches!(input, Input::Gpu(_)));
+    for input in changeable.chain(first) {
+        let relaxed = without(request, input);
+        if attempt(&relaxed, context)?.is_ok() {
+            continue;
+        }
+        let second = core(&relaxed, context)?;
+        if let Some(derivation) = derivation(&relaxed, &second, context)? {
+            conflict
+                .explanation
+                .push_str(&format!("\nWith another {input} there is still none:\n{}", derivation.text()));
+            conflict.facts.extend(derivation.facts);
+        }
+        return Ok(());
+    }
+    Ok(())
 }
 
 /// Inputs of which none can be spared for the conflict.

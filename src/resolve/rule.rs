@@ -127,6 +127,11 @@ pub fn rules(
         Some(false) => Verdict::No,
         None => Verdict::Unknown,
     };
+    // A CPU build has no CUDA, cuDNN or NCCL of any version.
+    let known_or_cpu = |candidate: &Candidate, fact: Option<bool>| match &candidate.build {
+        Some(build) if build.row().cuda.is_none() => Verdict::No,
+        _ => known(fact),
+    };
     if let Some(specifiers) = &stack.torch {
         let mut rule = by_build(Input::Torch, format!("torch {specifiers}"), &|candidate| {
             if matches_labelled(specifiers, candidate) { Verdict::Yes } else { Verdict::No }
@@ -149,7 +154,7 @@ pub fn rules(
     }
     if let Some(constraint) = &stack.cuda {
         let mut rule = by_build(Input::Cuda, format!("CUDA {constraint}"), &|candidate| {
-            known(candidate.cuda().map(|cuda| constraint.allows(&cuda)))
+            known_or_cpu(candidate, candidate.cuda().map(|cuda| constraint.allows(&cuda)))
         });
         rule.nothing = never_released(constraint.exact(), matrix)?;
         rule.facts.extend(unknown_to_cuda(constraint, machine, matrix)?);
@@ -157,7 +162,8 @@ pub fn rules(
     }
     if let Some(constraint) = &stack.cudnn {
         let mut rule = by_build(Input::Cudnn, format!("cuDNN {constraint}"), &|candidate| {
-            known(candidate.build.as_ref().and_then(|build| build.row().cudnn.as_ref()).map(|c| constraint.allows(c)))
+            let cudnn = candidate.build.as_ref().and_then(|build| build.row().cudnn.as_ref());
+            known_or_cpu(candidate, cudnn.map(|cudnn| constraint.allows(cudnn)))
         });
         rule.facts.extend(pins(candidates, stack.torch.as_ref(), "cuDNN", |build| {
             build.row().cudnn.as_ref().map(ToString::to_string)
@@ -166,7 +172,8 @@ pub fn rules(
     }
     if let Some(constraint) = &stack.nccl {
         let mut rule = by_build(Input::Nccl, format!("NCCL {constraint}"), &|candidate| {
-            known(candidate.build.as_ref().and_then(|build| build.row().nccl.as_ref()).map(|n| constraint.allows(n)))
+            let nccl = candidate.build.as_ref().and_then(|build| build.row().nccl.as_ref());
+            known_or_cpu(candidate, nccl.map(|nccl| constraint.allows(nccl)))
         });
         rule.facts.extend(pins(candidates, stack.torch.as_ref(), "NCCL", |build| {
             build.row().nccl.as_ref().map(ToString::to_string)
@@ -237,7 +244,10 @@ fn gpu_rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Mat
         };
         let too_new =
             matches!((row.and_then(|row| row.last_cuda), candidate.cuda()), (Some(last), Some(cuda)) if cuda > last);
-        let verdict = if candidate.cuda().is_none() || too_new {
+        // What the indexes have for Arm is made for servers.
+        let not_for_tegra =
+            row.is_some_and(|row| row.tegra && row.sbsa_from_cuda.is_none_or(|from| candidate.cuda() < Some(from)));
+        let verdict = if candidate.cuda().is_none() || too_new || not_for_tegra {
             Verdict::No
         } else {
             let own = match service(gpu, candidate, machine, matrix)? {
@@ -258,6 +268,11 @@ fn gpu_rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Mat
         let until = row.last_cuda.map_or(String::new(), |cuda| format!(", supported up to CUDA {cuda}"));
         let claim = format!("{} has compute capability {}{since}{until}", gpu.name, gpu.capability);
         rule.facts.push(Fact { claim, source: row.source.clone() });
+        if row.tegra {
+            let from = row.sbsa_from_cuda.map_or("not at all".into(), |cuda| format!("from CUDA {cuda} on"));
+            let claim = format!("packages for Arm servers run on {} ({}) {from}", gpu.name, gpu.capability.sm());
+            rule.facts.push(Fact { claim, source: row.source.clone() });
+        }
     }
     Ok(rule)
 }

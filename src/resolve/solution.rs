@@ -12,7 +12,7 @@ use super::{Machine, Request};
 use crate::diag::{Diagnostic, Failure};
 use crate::matrix::schema::Basis;
 use crate::matrix::{Matrix, Served, Tier};
-use crate::python::{PackageName, Platform, PythonVersion, Wheel};
+use crate::python::{Extra, PackageName, Platform, PythonVersion, Wheel};
 use crate::version::{Cuda, Driver, Glibc, GpuCode, Pep440};
 
 /// What was found for a target.
@@ -94,6 +94,8 @@ pub struct Chosen {
     pub needed_by: Vec<PackageName>,
     /// The manifest asks for it.
     pub asked: bool,
+    /// Its extras that are asked for.
+    pub extras: Vec<Extra>,
 }
 
 /// What a repair would give, and how solutions are compared.
@@ -125,6 +127,7 @@ impl Solution {
 
     pub(super) fn build(
         selected: &BTreeMap<PackageName, Pep440>,
+        extras: &BTreeMap<PackageName, Vec<Extra>>,
         asks: &[PackageName],
         packages: &Packages<'_>,
         machine: &Machine,
@@ -137,7 +140,7 @@ impl Solution {
             index: packages.context.default_index.into(),
             build: None,
         });
-        let chosen = closure(selected, asks, packages)?;
+        let chosen = closure(selected, extras, asks, packages)?;
         let row = candidate.build.as_ref().map(|build| build.row());
         let library = |name: &str| {
             let found = chosen
@@ -181,16 +184,18 @@ impl Solution {
 /// The packages that the manifest reaches, each with those that ask for it.
 fn closure(
     selected: &BTreeMap<PackageName, Pep440>,
+    extras: &BTreeMap<PackageName, Vec<Extra>>,
     asks: &[PackageName],
     packages: &Packages<'_>,
 ) -> Result<Vec<Chosen>, Failure> {
+    let none = Vec::new();
     let mut needed_by: BTreeMap<&PackageName, BTreeSet<PackageName>> = BTreeMap::new();
     for (package, version) in selected {
+        let asked = extras.get(package).unwrap_or(&none);
         for requirement in &packages.metadata(package, version)?.requires {
-            // An extra is followed when something selected asks for it; which of them matters little to a reader.
-            if let Some((name, _)) = selected.get_key_value(&requirement.package)
-                && (requirement.applies(&packages.env, &[])
-                    || !requirement.applies(&packages.env, &[]) && in_extra(requirement, package, packages, selected)?)
+            let applies = requirement.applies(&packages.env, &[])
+                || asked.iter().any(|extra| requirement.applies(&packages.env, std::slice::from_ref(extra)));
+            if let Some((name, _)) = selected.get_key_value(&requirement.package).filter(|_| applies)
                 && name != package
             {
                 needed_by.entry(name).or_default().insert(package.clone());
@@ -211,30 +216,10 @@ fn closure(
             },
             needed_by: needed_by.remove(package).unwrap_or_default().into_iter().collect(),
             asked: asks.contains(package),
+            extras: extras.get(package).cloned().unwrap_or_default(),
         });
     }
     Ok(chosen)
-}
-
-/// Whether a requirement applies by an extra that some selected package asks of `package`.
-fn in_extra(
-    requirement: &crate::python::Requirement,
-    package: &PackageName,
-    packages: &Packages<'_>,
-    selected: &BTreeMap<PackageName, Pep440>,
-) -> Result<bool, Failure> {
-    for (other, version) in selected {
-        let metadata = packages.metadata(other, version)?;
-        let asked = metadata.requires.iter().filter(|r| r.package == *package && !r.extras.is_empty());
-        if asked.into_iter().any(|r| requirement.applies(&packages.env, &r.extras)) {
-            return Ok(true);
-        }
-    }
-    Ok(packages
-        .request
-        .packages
-        .iter()
-        .any(|ask| ask.package == *package && requirement.applies(&packages.env, &ask.extras)))
 }
 
 fn driver_use(
@@ -280,11 +265,19 @@ fn inferred(candidate: &Candidate, machine: &Machine, matrix: &Matrix) -> Result
     Ok(facts)
 }
 
-/// The Python packages among the solver's nodes.
-pub fn python_packages(nodes: impl IntoIterator<Item = (Node, Pep440)>) -> BTreeMap<PackageName, Pep440> {
-    let package = |(node, version)| match node {
-        Node::Package(name) => Some((name, version)),
-        Node::Root | Node::Input(_) | Node::Extra(..) => None,
-    };
-    nodes.into_iter().filter_map(package).collect()
+/// The Python packages among the solver's nodes, and the extras of them.
+pub fn python_packages(
+    nodes: impl IntoIterator<Item = (Node, Pep440)>,
+) -> (BTreeMap<PackageName, Pep440>, BTreeMap<PackageName, Vec<Extra>>) {
+    let mut packages = BTreeMap::new();
+    let mut extras: BTreeMap<PackageName, Vec<Extra>> = BTreeMap::new();
+    for (node, version) in nodes {
+        match node {
+            Node::Package(name) => drop(packages.insert(name, version)),
+            Node::Extra(name, extra) => extras.entry(name).or_default().push(extra),
+            Node::Root | Node::Input(_) => {}
+        }
+    }
+    extras.values_mut().for_each(|list| list.sort());
+    (packages, extras)
 }

@@ -208,10 +208,10 @@ fn attempt_with(
     };
     match pubgrub::resolve(&provider, Node::Root, only()) {
         Ok(selected) => {
-            let selected = python_packages(selected);
+            let (selected, extras) = python_packages(selected);
             let mut asked: Vec<PackageName> = provider.asks.iter().map(|(_, name, ..)| name.clone()).collect();
             asked.push(provider.packages.torch.clone());
-            let mut solution = Solution::build(&selected, &asked, &provider.packages, machine)?;
+            let mut solution = Solution::build(&selected, &extras, &asked, &provider.packages, machine)?;
             let more = notes(&solution, &provider.packages, &rules, machine)?;
             solution.notes.extend(more);
             Ok(Ok(Box::new(solution)))

@@ -300,13 +300,13 @@ impl Change {
                 text
             }
             Value::Cudnn(cudnn) => {
-                let constraint: Constraint<_> = bound_text(&cudnn.to_string(), self.upward, failed)?.parse().ok()?;
+                let constraint = bound(cudnn, self.upward, failed, request.stack.cudnn.as_ref())?;
                 let text = format!("cudnn {constraint}");
                 changed.stack.cudnn = Some(constraint);
                 text
             }
             Value::Nccl(nccl) => {
-                let constraint: Constraint<_> = bound_text(&nccl.to_string(), self.upward, failed)?.parse().ok()?;
+                let constraint = bound(nccl, self.upward, failed, request.stack.nccl.as_ref())?;
                 let text = format!("nccl {constraint}");
                 changed.stack.nccl = Some(constraint);
                 text
@@ -316,7 +316,7 @@ impl Change {
                 if request.stack.cuda.as_ref().is_some_and(|asked| asked.exact().is_some()) {
                     return None;
                 }
-                let constraint: Constraint<_> = bound_text(&cuda.to_string(), self.upward, failed)?.parse().ok()?;
+                let constraint = bound(cuda, self.upward, failed, request.stack.cuda.as_ref())?;
                 let text = format!("cuda {constraint}");
                 changed.stack.cuda = Some(constraint);
                 text
@@ -367,18 +367,24 @@ impl Change {
     }
 }
 
-/// `>=` the value, or `<` the one that failed above it.
-fn bound_text(value: &str, upward: bool, failed: Option<&Change>) -> Option<String> {
+/// `>=` the value; or `<` the nearest above it that does not work: the one that failed, else the lowest asked for.
+fn bound<T: Constrained>(
+    value: &T,
+    upward: bool,
+    failed: Option<&Change>,
+    asked: Option<&Constraint<T>>,
+) -> Option<Constraint<T>> {
     if upward {
-        return Some(format!(">={value}"));
+        return Some(Constraint::of(ConstraintOperator::AtLeast, value.clone()));
     }
-    let failed = match failed.map(|failed| &failed.value) {
-        Some(Value::Cudnn(v)) => v.to_string(),
-        Some(Value::Nccl(v)) => v.to_string(),
-        Some(Value::Cuda(v)) => v.to_string(),
-        _ => return Some(format!("<={value}")),
-    };
-    Some(format!("<{failed}"))
+    let failed = failed.and_then(|failed| match &failed.value {
+        Value::Cudnn(v) => v.to_string().parse().ok(),
+        Value::Nccl(v) => v.to_string().parse().ok(),
+        Value::Cuda(v) => v.to_string().parse().ok(),
+        _ => None,
+    });
+    let lowest = asked.and_then(|asked| asked.bounds().first()).map(|bound| bound.version.clone());
+    Some(Constraint::of(ConstraintOperator::Less, failed.or(lowest)?))
 }
 
 /// Without zeros at the end, two numbers at least: 2.4.0 is 2.4.

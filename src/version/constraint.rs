@@ -9,9 +9,13 @@ use super::{Cuda, Cudnn, Driver, Glibc, Nccl, ParseError};
 pub trait Constrained: Ord + Clone + fmt::Display + FromStr<Err = ParseError> {
     /// True when `self`, as given without an operator, means `other` too: 9.10 means 9.10.2.21.
     fn means(&self, other: &Self) -> bool;
+    /// The least version there is.
+    fn least() -> Self;
+    /// The first version after all those that `self` means: 9.11 after 9.10.
+    fn next(&self) -> Self;
     /// Reads what may stand after an operator; shorter than a whole version in places (`>=13` for CUDA).
-    fn bound(text: &str) -> Result<Self, ParseError> {
-        text.parse()
+    fn bound(operator: Operator, text: &str) -> Result<Comparison<Self>, ParseError> {
+        text.parse().map(|version| Comparison { operator, version })
     }
     /// Reads what may stand alone, where that differs from a version: the family `12` of CUDA.
     fn alone(text: &str) -> Result<Comparison<Self>, ParseError> {
@@ -25,6 +29,19 @@ macro_rules! constrained {
             fn means(&self, other: &Self) -> bool {
                 self.covers(other)
             }
+
+            fn least() -> Self {
+                Self::from_numbers(&[0, 0])
+            }
+
+            fn next(&self) -> Self {
+                let mut numbers = self.numbers();
+                let given = &mut numbers[..self.precision()];
+                if let Some(last) = given.last_mut() {
+                    *last = last.saturating_add(1);
+                }
+                Self::from_numbers(given)
+            }
         }
     )*};
 }
@@ -35,8 +52,31 @@ impl Constrained for Cuda {
         self == other
     }
 
-    fn bound(text: &str) -> Result<Self, ParseError> {
-        text.parse().or_else(|error| text.trim().parse().map(|major| Cuda::new(major, 0)).map_err(|_| error))
+    fn least() -> Self {
+        Self::new(0, 0)
+    }
+
+    fn next(&self) -> Self {
+        Self::new(self.major, self.minor.saturating_add(1))
+    }
+
+    /// A major alone stands for all its minors, so `<=12` allows 12.9 as `<=9.10` allows cuDNN 9.10.2.
+    fn bound(operator: Operator, text: &str) -> Result<Comparison<Self>, ParseError> {
+        let Ok(major) = text.trim().parse::<u32>() else {
+            return text.parse().map(|version| Comparison { operator, version });
+        };
+        let after = major.saturating_add(1);
+        let (operator, major) = match operator {
+            Operator::Equal => (Operator::Family, major),
+            Operator::AtMost => (Operator::Less, after),
+            Operator::Greater => (Operator::AtLeast, after),
+            // One bound cannot leave out a family; `<12` and `>=13` say on which side.
+            Operator::NotEqual => {
+                return Err(ParseError { given: text.into(), expected: "a CUDA version such as 12.8" });
+            }
+            other => (other, major),
+        };
+        Ok(Comparison { operator, version: Self::new(major, 0) })
     }
 
     /// `12` is the family, `12.8` and the wheel label `cu128` are that minor.
@@ -114,6 +154,16 @@ impl<T: Constrained> Constraint<T> {
         }
     }
 
+    /// Whether no version at all can satisfy every bound: `>=13,<12`.
+    pub fn is_contradictory(&self) -> bool
+    where
+        T: Family,
+    {
+        // The allowed versions are a union of ranges, and each of those begins at one of these.
+        let starts = self.0.iter().flat_map(|bound| [bound.version.clone(), bound.version.next()]);
+        !starts.chain([T::least()]).any(|version| self.allows(&version))
+    }
+
     /// Whether `version` satisfies every bound. `==`, `!=` and bare versions compare the numbers that were given.
     pub fn allows(&self, version: &T) -> bool
     where
@@ -172,10 +222,7 @@ impl<T: Constrained> FromStr for Constraint<T> {
         let one = |part: &str| {
             let part = part.trim();
             match OPERATORS.iter().find_map(|(sign, operator)| part.strip_prefix(sign).map(|rest| (*operator, rest))) {
-                Some((operator, rest)) => {
-                    let rest = rest.trim().trim_end_matches(".*");
-                    T::bound(rest).map(|version| Comparison { operator, version })
-                }
+                Some((operator, rest)) => T::bound(operator, rest.trim().trim_end_matches(".*")),
                 None => T::alone(part.trim_end_matches(".*")),
             }
         };
@@ -226,6 +273,37 @@ mod tests {
         for text in ["", "abc", ">=", "12.x", "cu1", "12,,13"] {
             assert!(text.parse::<Constraint<Cuda>>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_cuda_major_stands_for_its_minors() {
+        let allows = |constraint: &str, version: &str| {
+            constraint.parse::<Constraint<Cuda>>().unwrap().allows(&version.parse().unwrap())
+        };
+        assert!(allows("==12.*", "12.9") && allows("==12", "12.0") && !allows("==12", "13.0"));
+        assert!(allows("<=12", "12.9") && !allows("<=12", "13.0"));
+        assert!(!allows(">12", "12.9") && allows(">12", "13.0"));
+        assert!("!=12".parse::<Constraint<Cuda>>().is_err() && !allows("!=12.8", "12.8"));
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        fn contradictory<T: Constrained + Family>(text: &str) -> bool {
+            text.parse::<Constraint<T>>().unwrap().is_contradictory()
+        }
+        for text in [">=13,<12", "12,13", ">=12.8,<12.8", "12.8,!=12.8", ">12.8,<12.9", "cu126,>=12.8", "<0.0"] {
+            assert!(contradictory::<Cuda>(text), "{text}");
+        }
+        for text in ["*", "12", ">=12.4,<13", "12,>=12.8", ">12.8,<=12.9", "!=12.8", "<12"] {
+            assert!(!contradictory::<Cuda>(text), "{text}");
+        }
+        for text in [">=580,<570", ">570,<571", "570,>=571", "570,!=570"] {
+            assert!(contradictory::<Driver>(text), "{text}");
+        }
+        for text in [">=570", "570,>=570.124", ">=525.60.13,<590", "<590", "!=570,>=550"] {
+            assert!(!contradictory::<Driver>(text), "{text}");
+        }
+        assert!(!contradictory::<Glibc>("<2.17") && contradictory::<Glibc>("2.17,2.28"));
     }
 
     #[test]

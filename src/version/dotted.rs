@@ -57,6 +57,14 @@ macro_rules! dotted {
                 self.0.numbers[..given] == other.0.numbers[..given]
             }
 
+            /// The version of these numbers, as many as were given; at most four.
+            pub fn from_numbers(given: &[u32]) -> Self {
+                let text: Vec<String> = given.iter().map(ToString::to_string).collect();
+                let mut numbers = [0; 4];
+                numbers.iter_mut().zip(given).for_each(|(number, given)| *number = *given);
+                Self(Dotted { text: text.join(".").into(), numbers, given: given.len() as u8 })
+            }
+
             /// The numbers, zero where not given.
             pub fn numbers(&self) -> [u32; 4] {
                 self.0.numbers

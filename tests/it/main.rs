@@ -1,4 +1,7 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
+mod lock;
+mod manifest;
 mod matrix;
+mod report;
 mod resolve;

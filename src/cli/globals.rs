@@ -1,0 +1,111 @@
+//! Flags that every command has, each with its `GPULOCK_*` twin, and what follows from them.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::output;
+use crate::diag::{Diagnostic, Failure, Severity};
+use crate::matrix::Matrix;
+use crate::report::{Style, human, json};
+
+/// Form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Human,
+    /// For programs; its fields stay
+    Json,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Globals {
+    /// Use no network: only the embedded snapshot and the cache
+    #[arg(long, global = true, env = "GPULOCK_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub offline: bool,
+    /// Lay this directory over the embedded compatibility matrix
+    #[arg(long, global = true, value_name = "DIR", env = "GPULOCK_MATRIX")]
+    pub matrix: Option<PathBuf>,
+    /// Form of the output
+    #[arg(long, global = true, value_enum, default_value = "human", env = "GPULOCK_FORMAT")]
+    pub format: Format,
+    /// Write the output to this file instead of standard output
+    #[arg(short, long, global = true, value_name = "FILE", env = "GPULOCK_OUTPUT")]
+    pub output: Option<PathBuf>,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value = "auto", env = "GPULOCK_COLOR")]
+    pub color: Color,
+    /// Say less: no notes; twice: no warnings
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "GPULOCK_QUIET")]
+    pub quiet: u8,
+    /// Say more: sources of facts, requests
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "GPULOCK_VERBOSE")]
+    pub verbose: u8,
+    /// Use this index instead of the named one (`pypi=https://mirror/simple`); does not reach the lock
+    #[arg(long = "mirror", global = true, value_name = "NAME=URL", env = "GPULOCK_MIRROR", value_delimiter = ' ')]
+    pub mirrors: Vec<String>,
+    /// Keep the cache here
+    #[arg(long, global = true, value_name = "DIR", env = "GPULOCK_CACHE_DIR")]
+    pub cache_dir: Option<PathBuf>,
+}
+
+impl Globals {
+    /// The matrix that these flags ask for.
+    ///
+    /// # Errors
+    /// When the directory to lay over cannot be read or is not a matrix.
+    pub fn matrix(&self) -> Result<Matrix, Failure> {
+        match &self.matrix {
+            Some(directory) => Matrix::with_overlay(directory),
+            None => Ok(Matrix::embedded()),
+        }
+    }
+
+    /// Style of what goes to standard error.
+    pub fn style(&self) -> Style {
+        let wanted = match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            // https://no-color.org
+            Color::Auto => {
+                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+        };
+        Style { color: wanted }
+    }
+
+    /// Prints notes and warnings to standard error, as far as they are wanted.
+    pub fn tell<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
+        let least = match self.quiet {
+            0 => Severity::Note,
+            1 => Severity::Warning,
+            _ => Severity::Error,
+        };
+        let wanted: Vec<&Diagnostic> = diagnostics.into_iter().filter(|d| d.severity >= least).collect();
+        if !wanted.is_empty() {
+            eprint!("{}", human::diagnostics(wanted, self.style()));
+        }
+    }
+
+    /// Prints why a command failed: to standard error, and to standard output where a program reads that.
+    pub fn fail(&self, failure: &Failure) {
+        if self.format == Format::Json {
+            let _ = output::write(self, &json::failure(failure));
+        }
+        eprint!("{}", human::failure(failure, self.style()));
+    }
+}

@@ -1,0 +1,236 @@
+//! What is asked: the manifest that is here, or one made of flags.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::manifest::{self, Ask, Invalid, Manifest, Platform, PythonAsk, Target};
+use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
+
+/// The manifest's name.
+pub const MANIFEST: &str = "gpulock.toml";
+/// The lock's name.
+pub const LOCK: &str = "gpulock.lock";
+
+/// Where the manifest and the lock are.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// Manifest to read [default: gpulock.toml or pyproject.toml here or in a folder above]
+    #[arg(long, value_name = "FILE", env = "GPULOCK_MANIFEST")]
+    pub manifest: Option<PathBuf>,
+    /// Lock to write or read [default: gpulock.lock beside the manifest]
+    #[arg(long, value_name = "FILE", env = "GPULOCK_LOCK")]
+    pub lock: Option<PathBuf>,
+}
+
+/// A one-off question, without a manifest.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "Instead of a manifest")]
+pub struct Flags {
+    /// GPU of the machines: "RTX 5090", "H100", "sm_90"; may be repeated
+    #[arg(long = "gpu", value_name = "GPU", env = "GPULOCK_GPU", value_delimiter = ',')]
+    pub gpus: Vec<String>,
+    /// Oldest driver of the machines (570.124.06), a branch (570), or bounds where you control it (">=570")
+    #[arg(long, value_parser = manifest::parse_driver, env = "GPULOCK_DRIVER")]
+    pub driver: Option<Constraint<Driver>>,
+    /// torch versions that will do: ">=2.7,<2.9", "2.8"
+    #[arg(long, value_parser = manifest::parse_specifiers, env = "GPULOCK_TORCH")]
+    pub torch: Option<Specifiers>,
+    /// torchvision versions that will do ("*" for any)
+    #[arg(long, value_parser = manifest::parse_specifiers, env = "GPULOCK_TORCHVISION")]
+    pub torchvision: Option<Specifiers>,
+    /// torchaudio versions that will do ("*" for any)
+    #[arg(long, value_parser = manifest::parse_specifiers, env = "GPULOCK_TORCHAUDIO")]
+    pub torchaudio: Option<Specifiers>,
+    /// Python: "3.11", ">=3.10,<3.13"
+    #[arg(long, value_parser = manifest::parse_python, env = "GPULOCK_PYTHON")]
+    pub python: Option<PythonAsk>,
+    /// CUDA: the family "12", "12.8", ">=12.4,<13"
+    #[arg(long, value_parser = manifest::parse_cuda, env = "GPULOCK_CUDA")]
+    pub cuda: Option<Constraint<Cuda>>,
+    /// cuDNN: "9.10", ">=9.1"
+    #[arg(long, value_parser = manifest::parse_cudnn, env = "GPULOCK_CUDNN")]
+    pub cudnn: Option<Constraint<Cudnn>>,
+    /// Wheel label of the torch build: "cu128"
+    #[arg(long, value_parser = manifest::parse_variant, env = "GPULOCK_VARIANT")]
+    pub variant: Option<String>,
+    /// linux-x86_64 or linux-aarch64
+    #[arg(long, value_parser = manifest::parse_platform, env = "GPULOCK_PLATFORM")]
+    pub platform: Option<Platform>,
+    /// Oldest glibc of the machines
+    #[arg(long, value_parser = manifest::parse_glibc, env = "GPULOCK_GLIBC")]
+    pub glibc: Option<Glibc>,
+    /// The cuda-compat package may be used (data-centre GPUs)
+    #[arg(long, env = "GPULOCK_FORWARD_COMPAT", value_parser = clap::builder::FalseyValueParser::new())]
+    pub forward_compat: bool,
+    /// A further package: "numpy<3"; may be repeated
+    #[arg(long = "package", value_name = "REQUIREMENT", value_parser = manifest::parse_package)]
+    pub packages: Vec<Ask>,
+}
+
+impl Flags {
+    /// Names of the flags that are set, except `--gpu`.
+    fn others(&self) -> Vec<&'static str> {
+        let set = [
+            ("--driver", self.driver.is_some()),
+            ("--torch", self.torch.is_some()),
+            ("--torchvision", self.torchvision.is_some()),
+            ("--torchaudio", self.torchaudio.is_some()),
+            ("--python", self.python.is_some()),
+            ("--cuda", self.cuda.is_some()),
+            ("--cudnn", self.cudnn.is_some()),
+            ("--variant", self.variant.is_some()),
+            ("--platform", self.platform.is_some()),
+            ("--glibc", self.glibc.is_some()),
+            ("--forward-compat", self.forward_compat),
+            ("--package", !self.packages.is_empty()),
+        ];
+        set.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
+    }
+
+    /// The manifest that these flags mean.
+    fn manifest(&self) -> Manifest {
+        let mut manifest = Manifest::default();
+        manifest.stack.python = self.python.clone();
+        manifest.stack.torch = self.torch.clone();
+        manifest.stack.torchvision = self.torchvision.clone();
+        manifest.stack.torchaudio = self.torchaudio.clone();
+        manifest.stack.cuda = self.cuda.clone();
+        manifest.stack.cudnn = self.cudnn.clone();
+        manifest.stack.variant = self.variant.clone();
+        manifest.packages = self.packages.clone();
+        manifest.targets.push(Target {
+            name: "default".into(),
+            platform: self.platform.unwrap_or_default(),
+            glibc: self.glibc.clone(),
+            gpus: self.gpus.clone(),
+            driver: self.driver.clone(),
+            forward_compat: self.forward_compat,
+        });
+        manifest
+    }
+}
+
+/// A manifest and where its lock belongs.
+pub struct Input {
+    /// What is asked.
+    pub manifest: Manifest,
+    /// Where the lock is or goes.
+    pub lock: PathBuf,
+}
+
+/// Reads the manifest, or takes the flags for one.
+///
+/// # Errors
+/// No manifest, one that cannot be read or is wrong, flags that do not go together.
+pub fn read(place: &Place, flags: &Flags) -> Result<Input, Failure> {
+    let others = flags.others();
+    if flags.gpus.is_empty() && !others.is_empty() {
+        let message = format!("{} without --gpu", others.join(", "));
+        let evidence = Evidence::observed("command line", message.clone());
+        let error = Diagnostic::error("usage", format!("{message}: which machines is this for?"), evidence);
+        return Err(Failure::unanswerable(
+            error.fix("add --gpu \"RTX 5090\" for a one-off answer, or write these into gpulock.toml (`gpulock init`)"),
+        ));
+    }
+    if !flags.gpus.is_empty() {
+        if let Some(manifest) = &place.manifest {
+            return Err(both("--manifest", &manifest.display().to_string()));
+        }
+        if place.lock.is_none() && Path::new(MANIFEST).exists() {
+            return Err(both("a manifest", MANIFEST));
+        }
+        let lock = place.lock.clone().unwrap_or_else(|| LOCK.into());
+        return Ok(Input { manifest: flags.manifest(), lock });
+    }
+    let (path, manifest) = match &place.manifest {
+        Some(path) => (path.clone(), read_file(path)?.ok_or_else(|| no_table(path))?),
+        None => find()?,
+    };
+    let beside = path.parent().map_or_else(|| PathBuf::from(LOCK), |folder| folder.join(LOCK));
+    Ok(Input { manifest, lock: place.lock.clone().unwrap_or(beside) })
+}
+
+/// Where the lock is, for commands that need nothing else.
+///
+/// # Errors
+/// When there is no manifest to find it by.
+pub fn lock_path(place: &Place) -> PathBuf {
+    if let Some(lock) = &place.lock {
+        return lock.clone();
+    }
+    if let Some(folder) = place.manifest.as_ref().and_then(|path| path.parent()) {
+        return folder.join(LOCK);
+    }
+    folders().into_iter().map(|folder| folder.join(LOCK)).find(|path| path.exists()).unwrap_or_else(|| LOCK.into())
+}
+
+/// This folder, as a relative path, and those above it.
+fn folders() -> Vec<PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().skip(1).map(Path::to_path_buf);
+    std::iter::once(PathBuf::new()).chain(above).collect()
+}
+
+fn find() -> Result<(PathBuf, Manifest), Failure> {
+    for folder in folders() {
+        for name in [MANIFEST, "pyproject.toml"] {
+            let path = folder.join(name);
+            if path.is_file()
+                && let Some(manifest) = read_file(&path)?
+            {
+                return Ok((path, manifest));
+            }
+        }
+    }
+    let evidence =
+        Evidence::observed("this folder and those above", "no gpulock.toml, no pyproject.toml with [tool.gpulock]");
+    Err(Failure::unanswerable(Diagnostic::error("manifest-missing", "there is no manifest here", evidence).fix(
+        "`gpulock init` writes one; for a one-off answer: gpulock resolve --gpu \"RTX 5090\" --driver 570.124.06",
+    )))
+}
+
+/// Reads one file; `None` for a `pyproject.toml` without `[tool.gpulock]`.
+fn read_file(path: &Path) -> Result<Option<Manifest>, Failure> {
+    let name = path.display().to_string();
+    let text = read_text(path, "manifest-unreadable", "the manifest")?;
+    if path.file_name().is_some_and(|file| file == "pyproject.toml") {
+        manifest::parse_pyproject(&text, &name)
+    } else {
+        manifest::parse(&text, &name).map(Some)
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read or is not UTF-8: `code` and what the file is.
+pub fn read_text(path: &Path, code: &'static str, what: &str) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| {
+        let evidence = Evidence::observed(path.display().to_string(), error.to_string());
+        let message = format!("cannot read {what} {}: {error}", path.display());
+        Failure::unanswerable(Diagnostic::error(code, message, evidence))
+    })
+}
+
+fn no_table(path: &Path) -> Failure {
+    let evidence = Evidence::observed(path.display().to_string(), "no table [tool.gpulock]");
+    let message = format!("{} has no [tool.gpulock]", path.display());
+    Failure::unanswerable(
+        Diagnostic::error("manifest-missing", message, evidence).fix("`gpulock init` writes gpulock.toml"),
+    )
+}
+
+fn both(what: &str, name: &str) -> Failure {
+    let evidence = Evidence::observed(name, "is here");
+    let message = format!("--gpu asks a one-off question, but there is {what} too ({name})");
+    Failure::unanswerable(
+        Diagnostic::error("usage", message, evidence)
+            .fix("drop --gpu to resolve the manifest, or name another file for the lock: --lock FILE"),
+    )
+}
+
+/// A flag that could not be read, as clap shows it.
+pub type FlagError = Invalid;

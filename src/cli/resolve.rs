@@ -1,0 +1,220 @@
+//! `gpulock resolve`: manifest and matrix become the lock, or an explanation.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use clap::Args as ClapArgs;
+
+use super::input::{self, Flags, Input, Place};
+use super::source::Source;
+use super::{Answer, Format, Globals, output, summary};
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::lock::{Lock, Origin, inputs_hash};
+use crate::manifest::{Manifest, parse_package_name};
+use crate::matrix::Matrix;
+use crate::python::PackageName;
+use crate::report::json;
+use crate::resolve::{Chosen, Conflict, Context, Keep, Outcome, Request, Solution, resolve_all};
+
+/// Flags of `gpulock resolve`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    flags: Flags,
+    /// Write nothing; exit 1 if the lock would change
+    #[arg(long, conflicts_with_all = ["locked", "dry_run"], env = "GPULOCK_CHECK", value_parser = clap::builder::FalseyValueParser::new())]
+    check: bool,
+    /// Resolve nothing; exit 1 if the lock was not made for this manifest
+    #[arg(long, conflicts_with = "dry_run", env = "GPULOCK_LOCKED", value_parser = clap::builder::FalseyValueParser::new())]
+    locked: bool,
+    /// Show the result, write nothing
+    #[arg(long, env = "GPULOCK_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    dry_run: bool,
+    /// Take the best versions, whatever the lock holds
+    #[arg(long, env = "GPULOCK_UPGRADE", value_parser = clap::builder::FalseyValueParser::new())]
+    upgrade: bool,
+    /// Take the best version of this package, keep the others; may be repeated
+    #[arg(long, value_name = "PACKAGE", value_parser = parse_package_name)]
+    upgrade_package: Vec<PackageName>,
+    /// Lock the best that the matrix knows; artefacts without known hash are marked pending
+    #[arg(long, env = "GPULOCK_ALLOW_PENDING", value_parser = clap::builder::FalseyValueParser::new())]
+    allow_pending: bool,
+    /// Resolve this target only, keep the others as they are in the lock; may be repeated
+    #[arg(long = "target", value_name = "TARGET")]
+    targets: Vec<String>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Input that cannot be read or is wrong, catalogs that fail, a lock that cannot be written.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let Input { manifest, lock: path } = input::read(&args.place, &args.flags)?;
+    let old = read_lock(&path, args)?;
+    if args.locked {
+        return locked(old.as_ref(), &manifest, &path, globals);
+    }
+    let matrix = globals.matrix()?;
+    let source = Source::new(&matrix, &manifest, globals)?;
+    let manifest_targets: Vec<&str> = manifest.targets.iter().map(|target| target.name.as_str()).collect();
+    if let Some(unknown) = args.targets.iter().find(|name| !manifest_targets.contains(&name.as_str())) {
+        return Err(unknown_target(unknown, &manifest_targets));
+    }
+    let chosen = |name: &str| args.targets.is_empty() || args.targets.iter().any(|target| target == name);
+    let requests: Vec<Request> =
+        Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
+    let keeps: Vec<Keep> = requests.iter().map(|request| keep(old.as_ref(), &request.target.name, args)).collect();
+    let default_index = source.default_index()?;
+    let contexts: Vec<Context<'_>> = keeps
+        .iter()
+        .map(|keep| Context { matrix: &matrix, catalog: &source, default_index, pending: args.allow_pending, keep })
+        .collect();
+    let mut solutions: Vec<Solution> = Vec::new();
+    let mut conflicts: Vec<Conflict> = Vec::new();
+    for outcome in resolve_all(&requests, &contexts)? {
+        match outcome {
+            Outcome::Solved(solution) => solutions.push(*solution),
+            Outcome::Conflict(conflict) => conflicts.push(*conflict),
+        }
+    }
+    for solution in &solutions {
+        globals.tell(&solution.notes);
+    }
+    if !conflicts.is_empty() {
+        return refuse(&conflicts, globals);
+    }
+    let mut lock = make(&solutions, &manifest, &matrix, &source)?;
+    if let Some(old) = old.as_ref().filter(|_| !args.targets.is_empty()) {
+        lock.adopt(old, &manifest_targets);
+    }
+    finish(&lock, old.as_ref(), &path, args, globals)
+}
+
+/// The lock that is there; one that `--upgrade` is to replace may be broken.
+fn read_lock(path: &Path, args: &Args) -> Result<Option<Lock>, Failure> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let name = path.display().to_string();
+    let text = input::read_text(path, "lock-unreadable", "the lock")?;
+    match Lock::parse(&text, &name) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(failure) if args.upgrade && !args.check => {
+            // Asked to forget what it holds; a newer format is still not ours to overwrite.
+            if failure.diagnostics.iter().any(|d| d.code == "lock-too-new") { Err(failure) } else { Ok(None) }
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn keep(old: Option<&Lock>, target: &str, args: &Args) -> Keep {
+    let Some(target) = old.filter(|_| !args.upgrade).and_then(|lock| lock.target(target)) else {
+        return Keep::default();
+    };
+    let upgraded: BTreeSet<&PackageName> = args.upgrade_package.iter().collect();
+    let kept = target.packages.iter().filter(|(name, _)| !upgraded.contains(name));
+    Keep {
+        versions: kept.map(|(name, package)| (name.clone(), package.version.clone())).collect(),
+        python: Some(target.python),
+    }
+}
+
+fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &Source<'_>) -> Result<Lock, Failure> {
+    let gpu = &matrix.package()?.gpu;
+    Lock::of(
+        solutions,
+        &Origin {
+            inputs: inputs_hash(manifest),
+            matrix: matrix.files().digest(),
+            url: &|name| source.url(name),
+            has_libraries: &|chosen: &Chosen| crate::resolve::matches_any(gpu, &chosen.package),
+            catalog: &source,
+        },
+    )
+}
+
+/// Writes, checks or shows the lock.
+fn finish(lock: &Lock, old: Option<&Lock>, path: &Path, args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let changes = summary::changes(old, lock);
+    if args.check {
+        let Some(old) = old else {
+            return Err(missing(path));
+        };
+        if old.same_content(lock) {
+            report(lock, globals, &format!("{} is up to date\n", path.display()))?;
+            return Ok(Answer::Yes);
+        }
+        let evidence = Evidence::observed(path.display().to_string(), changes.join("; "));
+        let error = Diagnostic::error("lock-stale", format!("{} would change", path.display()), evidence);
+        return Err(Failure::no(error.fix("run `gpulock resolve` and commit the lock")));
+    }
+    let mut text = summary::lock(lock);
+    if args.dry_run {
+        text.push_str(&format!("\nnothing written ({})\n", args_path(path)));
+    } else if old.is_some_and(|old| old.same_content(lock)) {
+        // The same stack from a newer matrix is no change to commit.
+        text.push_str(&format!("\n{} is up to date\n", args_path(path)));
+    } else {
+        super::write::atomically(path, &lock.to_text())?;
+        text.push_str(&format!("\nwrote {}\n", args_path(path)));
+    }
+    if old.is_some() {
+        for change in &changes {
+            text.push_str(&format!("  {change}\n"));
+        }
+    }
+    report(lock, globals, &text)?;
+    Ok(Answer::Yes)
+}
+
+fn args_path(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn report(lock: &Lock, globals: &Globals, human: &str) -> Result<(), Failure> {
+    match globals.format {
+        Format::Human => output::write(globals, human),
+        Format::Json => output::write(globals, &json::lock(lock)),
+    }
+}
+
+fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> {
+    let human: Vec<String> = conflicts.iter().map(|conflict| summary::conflict(conflict, globals)).collect();
+    if globals.format == Format::Json {
+        let all: Vec<String> = conflicts.iter().map(json::conflict).collect();
+        output::write(globals, &all.concat())?;
+    }
+    eprint!("{}", human.join("\n"));
+    Ok(Answer::No)
+}
+
+/// `--locked`: the lock as it is, if it was made for this manifest.
+fn locked(old: Option<&Lock>, manifest: &Manifest, path: &Path, globals: &Globals) -> Result<Answer, Failure> {
+    let Some(old) = old else { return Err(missing(path)) };
+    if !old.satisfies(manifest) {
+        let evidence =
+            Evidence::observed(path.display().to_string(), "was made for another manifest (hash of the inputs)");
+        let error =
+            Diagnostic::error("lock-stale", format!("{} is not that of this manifest", path.display()), evidence);
+        return Err(Failure::no(error.fix("run `gpulock resolve` and commit the lock")));
+    }
+    report(old, globals, &summary::lock(old))?;
+    Ok(Answer::Yes)
+}
+
+fn missing(path: &Path) -> Failure {
+    let evidence = Evidence::observed(path.display().to_string(), "no such file");
+    Failure::no(Diagnostic::error("lock-missing", "there is no lock", evidence).fix("run `gpulock resolve`"))
+}
+
+fn unknown_target(name: &str, known: &[&str]) -> Failure {
+    let evidence = Evidence::observed("manifest", format!("targets: {}", known.join(", ")));
+    let error = Diagnostic::error("target-unknown", format!("the manifest has no target `{name}`"), evidence);
+    let near = crate::diag::did_you_mean(name, known.iter().copied());
+    Failure::unanswerable(error.fix(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("name one of: {}", known.join(", ")),
+    }))
+}

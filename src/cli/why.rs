@@ -1,0 +1,141 @@
+//! `gpulock why PACKAGE`: the chain of facts that chose a version.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use clap::Args as ClapArgs;
+
+use super::input::{self, Flags, Place};
+use super::source::Source;
+use super::{Answer, Globals, output};
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::lock::{Lock, Package, Target};
+use crate::manifest::{Manifest, parse_package_name};
+use crate::matrix::Matrix;
+use crate::python::{Catalog, PackageName};
+use crate::resolve::{Context, Keep, Request, why};
+
+/// Flags of `gpulock why`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// The package
+    #[arg(value_parser = parse_package_name)]
+    package: PackageName,
+    #[command(flatten)]
+    place: Place,
+    /// For this target only
+    #[arg(long)]
+    target: Option<String>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No lock, a lock that cannot be read, a package that is not in it.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let path = input::lock_path(&args.place);
+    let name = path.display().to_string();
+    let text = input::read_text(&path, "lock-unreadable", "the lock")?;
+    let lock = Lock::parse(&text, &name)?;
+    let manifest = input::read(&args.place, &Flags::default()).ok().map(|input| input.manifest);
+    let matrix = globals.matrix()?;
+    let source = Source::new(&matrix, &manifest.clone().unwrap_or_default(), globals)?;
+    let mut text = String::new();
+    let wanted = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
+    for target in lock.targets.iter().filter(wanted) {
+        let Some(package) = target.packages.get(&args.package) else { continue };
+        let _ = writeln!(text, "target {}: {} {}", target.name, args.package, package.version);
+        chain(&lock, target, &args.package, &source, &mut text);
+        if args.package.as_str() == "torch" {
+            build(target, manifest.as_ref(), &matrix, &source, globals, &mut text)?;
+        }
+    }
+    if text.is_empty() {
+        let known: BTreeSet<&str> =
+            lock.targets.iter().flat_map(|t| t.packages.keys()).map(PackageName::as_str).collect();
+        let near = crate::diag::did_you_mean(args.package.as_str(), known);
+        let evidence = Evidence::observed(name, "no such package in it");
+        let error = Diagnostic::error("package-unknown", format!("{} is not in the lock", args.package), evidence);
+        return Err(Failure::no(match near {
+            Some(near) => error.fix(format!("did you mean `{near}`?")),
+            None => error,
+        }));
+    }
+    output::write(globals, &text)?;
+    Ok(Answer::Yes)
+}
+
+/// Who asks for the package, up to the manifest, each with what it asks.
+fn chain(lock: &Lock, target: &Target, package: &PackageName, source: &Source<'_>, text: &mut String) {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![(package.clone(), 1)];
+    while let Some((name, depth)) = open.pop() {
+        let Some(locked) = target.packages.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
+        for by in &locked.needed_by {
+            let indent = "  ".repeat(depth);
+            if by == Package::MANIFEST {
+                let _ = writeln!(text, "{indent}the manifest asks for {name}");
+                continue;
+            }
+            let Ok(parent) = by.parse::<PackageName>() else { continue };
+            let asks = asked(lock, target, &parent, &name, source).unwrap_or_default();
+            let version = target.packages.get(&parent).map(|p| p.version.to_string()).unwrap_or_default();
+            let _ = writeln!(text, "{indent}{parent} {version} requires {name}{asks}");
+            open.push((parent, depth + 1));
+        }
+    }
+}
+
+/// The specifier with which `parent` asks for `name`.
+fn asked(
+    lock: &Lock,
+    target: &Target,
+    parent: &PackageName,
+    name: &PackageName,
+    source: &Source<'_>,
+) -> Option<String> {
+    let package = target.packages.get(parent)?;
+    let index = lock.index_of(package)?;
+    let release = source.release(index, parent, &package.version).ok()??;
+    let (file, _) = lock.wheel(package)?;
+    let wheel = release.wheels.iter().find(|wheel| *wheel.name.file == *file)?;
+    let metadata = source.metadata(wheel).ok()?;
+    let requirement = metadata.requires.iter().find(|requirement| requirement.package == *name)?;
+    let text = requirement.specifiers.to_string();
+    Some(if text.is_empty() { " (any version)".into() } else { format!(" {text}") })
+}
+
+/// Why this torch build and none that would be preferred.
+fn build(
+    target: &Target,
+    manifest: Option<&Manifest>,
+    matrix: &Matrix,
+    source: &Source<'_>,
+    globals: &Globals,
+    text: &mut String,
+) -> Result<(), Failure> {
+    let request = manifest.map(Request::all).unwrap_or_default().into_iter().find(|r| r.target.name == target.name);
+    let Some(request) = request else {
+        text.push_str("  (without the manifest, what excluded other builds cannot be said)\n");
+        return Ok(());
+    };
+    let keep = Keep::default();
+    let context =
+        Context { matrix, catalog: source, default_index: source.default_index()?, pending: false, keep: &keep };
+    let label = format!("{}+{}", target.torch, target.variant);
+    let Some(why) = why(&request, &context, &label, target.python)? else { return Ok(()) };
+    if !why.excluded.is_empty() {
+        text.push_str("  builds that would be preferred:\n");
+        for sentence in &why.excluded {
+            let _ = writeln!(text, "    - {sentence}");
+        }
+    }
+    text.push_str("  facts:\n");
+    for fact in &why.facts {
+        let _ = writeln!(text, "    - {}", fact.claim);
+        if globals.verbose > 0 {
+            let _ = writeln!(text, "      source: {}", fact.source);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `gpulock.lock`: the exact stack of each target, complete and verifiable without network.
+//!
+//! Pure text in both directions: [`Lock::parse`] and [`Lock::to_text`]; files are read and written by the command line.
+
+mod model;
+mod read;
+mod solution;
+mod write;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::manifest::Manifest;
+
+pub use solution::Origin;
+
+pub use model::{
+    Artefact, Code, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION, Wheel,
+};
+
+/// What [`Lock::inputs`] is for a manifest: the hash of its normal form.
+pub fn inputs_hash(manifest: &Manifest) -> String {
+    sha256(manifest.normalised().as_bytes())
+}
+
+/// `sha256:` and the SHA-256 of `bytes` in lower-case hex.
+pub fn sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+impl Lock {
+    /// Whether the lock was made for what `manifest` asks.
+    pub fn satisfies(&self, manifest: &Manifest) -> bool {
+        self.inputs == inputs_hash(manifest)
+    }
+
+    /// Whether both hold the same, whatever matrix they were made from.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.inputs == other.inputs
+            && self.indexes == other.indexes
+            && self.targets == other.targets
+            && self.wheels == other.wheels
+    }
+
+    /// Takes the targets of `old` that are missing here, with their artefacts, and puts all in the given order.
+    pub fn adopt(&mut self, old: &Self, order: &[&str]) {
+        for target in &old.targets {
+            if self.target(&target.name).is_some() || !order.contains(&target.name.as_str()) {
+                continue;
+            }
+            for package in target.packages.values() {
+                if let Some((file, wheel)) = old.wheel(package) {
+                    self.wheels.entry(file.to_owned()).or_insert_with(|| wheel.clone());
+                }
+                if let Some((name, url)) = old.index_of(package).and_then(|name| old.indexes.get_key_value(name)) {
+                    self.indexes.entry(name.clone()).or_insert_with(|| url.clone());
+                }
+            }
+            self.targets.push(target.clone());
+        }
+        self.targets.sort_by_key(|target| order.iter().position(|name| *name == target.name));
+    }
+
+    /// The hash of the lock's text: what generated files are marked with.
+    pub fn digest(&self) -> String {
+        sha256(self.to_text().as_bytes())
+    }
+}

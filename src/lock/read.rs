@@ -1,0 +1,347 @@
+//! Text becomes a [`Lock`], or every reason why it is not one: merge conflicts, a newer format, missing or dangling parts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::model::{
+    Artefact, Code, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION, Wheel,
+};
+use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
+use crate::manifest::Invalid;
+use crate::manifest::reader::{Reader, Section, parse_toml};
+use crate::python::{PackageName, WheelName};
+use crate::version::ParseError;
+
+/// What to do about a lock that cannot be used.
+const ANEW: &str = "restore it from version control, or run `gpulock resolve` to write it anew";
+
+impl Lock {
+    /// Reads a lock; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text: merge conflicts, a version newer than this program reads, text that is
+    /// cut off or no TOML, keys that are missing or unknown, references that lead nowhere.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Failure> {
+        let source = SourceText::new(name, text);
+        if text.trim().is_empty() {
+            let message = format!("{name} is empty");
+            return Err(Failure::unanswerable(
+                Diagnostic::error(
+                    "lock-incomplete",
+                    message,
+                    Evidence::observed(name, format!("{} bytes", text.len())),
+                )
+                .fix(ANEW),
+            ));
+        }
+        let document = parse_toml(source).map_err(explain)?;
+        let root = Section::root(&document);
+        let mut reader = LockReader { reader: Reader::new(source), strict: true };
+        reader.version(&root, name)?;
+        let lock = reader.lock(&root);
+        reader.reader.finish(lock).map_err(explain)
+    }
+}
+
+/// Says what to do in terms of a lock, which nobody edits by hand.
+fn explain(mut failure: Failure) -> Failure {
+    for problem in &mut failure.diagnostics {
+        problem.fix = Some(match problem.code {
+            "merge-conflict" => "take either side of each conflict, then run `gpulock resolve`".into(),
+            _ => ANEW.into(),
+        });
+    }
+    failure
+}
+
+/// Reads tables of the lock; what a newer revision added is passed over.
+struct LockReader<'s> {
+    reader: Reader<'s>,
+    strict: bool,
+}
+
+impl LockReader<'_> {
+    /// Refuses a lock of a newer version, and notes whether its revision is newer.
+    fn version(&mut self, root: &Section<'_>, name: &str) -> Result<(), Failure> {
+        let version = self.reader.number(root, "version");
+        let refuse = |code, message: String, fix: &str| {
+            let place = self.reader.place(&root.value_span("version"));
+            Err(Failure::unanswerable(Diagnostic::error(code, message, place).fix(fix)))
+        };
+        match version {
+            Some(VERSION) => {}
+            Some(newer) if newer > VERSION => {
+                let message = format!("{name} has version {newer}; this gpulock reads version {VERSION}");
+                return refuse("lock-newer", message, "use a newer gpulock, or run `gpulock resolve` to write it anew");
+            }
+            Some(other) => {
+                return refuse("lock-broken", format!("{name} has version {other}, which never was"), ANEW);
+            }
+            None => {
+                let message = format!("{name} has no `version`, so it is not a lock of gpulock");
+                return refuse("lock-incomplete", message, ANEW);
+            }
+        }
+        self.strict = !self.reader.number(root, "revision").is_some_and(|revision| revision > REVISION);
+        Ok(())
+    }
+
+    fn lock(&mut self, root: &Section<'_>) -> Lock {
+        self.only(root, &["version", "revision", "inputs", "matrix", "index", "target", "wheel", "library"]);
+        let mut lock = Lock {
+            inputs: self.hash(root, "inputs"),
+            matrix: self.hash(root, "matrix"),
+            indexes: BTreeMap::new(),
+            targets: Vec::new(),
+            wheels: BTreeMap::new(),
+        };
+        for section in self.reader.sections(root, "index", "[[index]]") {
+            self.only(&section, &["name", "url"]);
+            let (name, url) = (self.text(&section, "name"), self.text(&section, "url"));
+            lock.indexes.extend(name.zip(url));
+        }
+        if let Some(wheels) = self.reader.section(root, "wheel", "[wheel]".into()) {
+            self.wheels(&wheels, root, &mut lock);
+        }
+        for section in self.reader.sections(root, "target", "[[target]]") {
+            let target = self.target(&section, &lock);
+            if let Some(target) = target.as_ref().filter(|target| lock.target(&target.name).is_some()) {
+                let message = format!("target `{}` stands twice", target.name);
+                self.broken(section.value_span("name"), message);
+            }
+            lock.targets.extend(target);
+        }
+        if !root.has("target") {
+            self.reader.problem("lock-incomplete", &root.span(), "the lock has no [[target]]", ANEW);
+        }
+        lock
+    }
+
+    fn wheels(&mut self, wheels: &Section<'_>, root: &Section<'_>, lock: &mut Lock) {
+        let libraries = self.reader.section(root, "library", "[library]".into());
+        for file in wheels.keys() {
+            let Some(section) = self.reader.section(wheels, file, format!("the line of `{file}`")) else { continue };
+            self.only(&section, &["index", "sha256", "size", "url", "libraries"]);
+            let index = self.index(&section, lock);
+            let sha256 = self.required(&section, "sha256", sha256_hex);
+            let size = self.reader.number(&section, "size");
+            let url = self.reader.text(&section, "url").map(|url| url.value.to_owned());
+            let expected = self.reader.number(&section, "libraries").unwrap_or(0);
+            let found = libraries
+                .as_ref()
+                .filter(|libraries| libraries.has(file))
+                .and_then(|libraries| self.reader.section(libraries, file, format!("[library.{file:?}]")))
+                .map(|section| self.libraries(&section))
+                .unwrap_or_default();
+            if expected != found.len() as u64 {
+                let message = format!("of `{file}`'s {expected} shared libraries the lock lists {}", found.len());
+                self.reader.problem("lock-incomplete", &wheels.key_span(file), message, ANEW);
+            }
+            let (Some(index), Some(sha256)) = (index, sha256) else { continue };
+            lock.wheels.insert(file.to_owned(), Wheel { index, sha256, size, url, libraries: found });
+        }
+        for file in libraries.iter().flat_map(Section::keys).filter(|file| !wheels.has(file)) {
+            let span = libraries.as_ref().and_then(|libraries| libraries.key_span(file));
+            self.dangling(span, format!("libraries of `{file}`, which has no line in [wheel]"));
+        }
+    }
+
+    fn libraries(&mut self, section: &Section<'_>) -> BTreeMap<String, FileDigest> {
+        let mut libraries = BTreeMap::new();
+        for path in section.keys() {
+            if path.starts_with('/') || path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+                self.broken(section.key_span(path), format!("`{path}` is not a path below site-packages"));
+            }
+            let Some(line) = self.reader.section(section, path, format!("the line of `{path}`")) else { continue };
+            self.only(&line, &["sha256", "size"]);
+            let sha256 = self.required(&line, "sha256", sha256_hex);
+            let size = self.reader.number(&line, "size");
+            if !line.has("size") {
+                self.missing(&line, "size");
+            }
+            let digest = sha256.zip(size).map(|(sha256, size)| FileDigest { sha256, size });
+            libraries.extend(digest.map(|digest| (path.to_owned(), digest)));
+        }
+        libraries
+    }
+
+    fn target(&mut self, section: &Section<'_>, lock: &Lock) -> Option<Target> {
+        self.only(
+            section,
+            &[
+                "name", "platform", "glibc", "python", "torch", "variant", "cuda", "cudnn", "nccl", "driver", "gpus",
+                "inferred", "packages",
+            ],
+        );
+        let name = self.text(section, "name");
+        let platform = self.required(section, "platform", parsed);
+        let glibc = self.reader.value(section, "glibc", parsed);
+        let python = self.required(section, "python", parsed);
+        let torch = self.required(section, "torch", version);
+        let variant = self.text(section, "variant");
+        let cuda = self.reader.value(section, "cuda", parsed);
+        let cudnn = self.reader.value(section, "cudnn", parsed);
+        let nccl = self.reader.value(section, "nccl", parsed);
+        for key in ["driver", "gpus", "packages"].into_iter().filter(|key| !section.has(key)) {
+            self.missing(section, key);
+        }
+        let driver = self.driver(section);
+        let gpus = self.reader.sections(section, "gpus", "an entry of `gpus`");
+        let gpus = gpus.iter().filter_map(|gpu| self.gpu(gpu)).collect();
+        let inferred = self.reader.texts(section, "inferred").unwrap_or_default();
+        let inferred = inferred.into_iter().map(|text| text.value.to_owned()).collect();
+        let mut packages = BTreeMap::new();
+        for entry in self.reader.sections(section, "packages", "an entry of `packages`") {
+            let Some((name, package)) = self.package(&entry, lock) else { continue };
+            if packages.insert(name.clone(), package).is_some() {
+                self.broken(entry.value_span("name"), format!("package `{name}` stands twice"));
+            }
+        }
+        Some(Target {
+            name: name?,
+            platform: platform?,
+            glibc,
+            python: python?,
+            torch: torch?,
+            variant: variant?,
+            cuda,
+            cudnn,
+            nccl,
+            driver,
+            gpus,
+            inferred,
+            packages,
+        })
+    }
+
+    fn driver(&mut self, section: &Section<'_>) -> DriverSupport {
+        let Some(driver) = self.reader.section(section, "driver", "`driver`".into()) else {
+            return DriverSupport::default();
+        };
+        self.only(&driver, &["given", "floor", "native", "tier"]);
+        DriverSupport {
+            given: self.reader.text(&driver, "given").map(|given| given.value.to_owned()),
+            floor: self.reader.value(&driver, "floor", parsed),
+            native: self.reader.value(&driver, "native", parsed),
+            tier: self.reader.value(&driver, "tier", |text| one_of(Tier::ALL, Tier::name, text)),
+        }
+    }
+
+    fn gpu(&mut self, section: &Section<'_>) -> Option<Gpu> {
+        self.only(section, &["name", "sm", "code", "from"]);
+        let (name, sm) = (self.text(section, "name"), self.text(section, "sm"));
+        let code = self.required(section, "code", |text| one_of(Code::ALL, Code::name, text));
+        let from = self.reader.text(section, "from").map(|from| from.value.to_owned());
+        Some(Gpu { name: name?, sm: sm?, code: code?, from })
+    }
+
+    fn package(&mut self, section: &Section<'_>, lock: &Lock) -> Option<(PackageName, Package)> {
+        self.only(section, &["name", "version", "extras", "wheel", "index", "pending", "needed-by"]);
+        let name: Option<PackageName> = self.required(section, "name", parsed);
+        let version = self.required(section, "version", version);
+        let artefact = match self.reader.flag(section, "pending").unwrap_or(false) {
+            true => self.index(section, lock).map(|index| Artefact::Pending { index }),
+            false => self.text(section, "wheel").map(Artefact::Wheel),
+        };
+        if let (Some(Artefact::Wheel(file)), Some(name), Some(version)) = (&artefact, &name, &version) {
+            match file.parse::<WheelName>() {
+                Ok(wheel) if wheel.package == *name && wheel.version == *version => {}
+                _ => {
+                    let message = format!("`{file}` is not the file name of a wheel of {name} {version}");
+                    self.broken(section.value_span("wheel"), message);
+                }
+            }
+            if !lock.wheels.contains_key(file) {
+                let message = format!("{name} {version} is the wheel `{file}`, which has no line in [wheel]");
+                self.dangling(section.value_span("wheel"), message);
+            }
+        }
+        let extras = self.reader.texts(section, "extras").unwrap_or_default();
+        let extras = extras.iter().filter_map(|text| self.reader.parsed(text, "`extras`", parsed)).collect();
+        let needed_by: BTreeSet<String> = self
+            .reader
+            .texts(section, "needed-by")
+            .unwrap_or_default()
+            .iter()
+            .map(|text| text.value.to_owned())
+            .collect();
+        Some((name?, Package { version: version?, extras, artefact: artefact?, needed_by }))
+    }
+
+    /// The name of an index that stands in the lock.
+    fn index(&mut self, section: &Section<'_>, lock: &Lock) -> Option<String> {
+        let index = self.text(section, "index")?;
+        if !lock.indexes.contains_key(&index) {
+            self.dangling(section.value_span("index"), format!("index `{index}`, which has no [[index]]"));
+        }
+        Some(index)
+    }
+
+    fn hash(&mut self, root: &Section<'_>, key: &str) -> String {
+        let hash = |text: &str| match text.strip_prefix("sha256:") {
+            Some(hex) => sha256_hex(hex).map(|_| text.to_owned()),
+            None => Err(invalid(format!("`{text}` is not `sha256:` and a hash"))),
+        };
+        self.required(root, key, hash).unwrap_or_default()
+    }
+
+    fn text(&mut self, section: &Section<'_>, key: &str) -> Option<String> {
+        self.required(section, key, |text| Ok(text.to_owned()))
+    }
+
+    fn required<T>(
+        &mut self,
+        section: &Section<'_>,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        if !section.has(key) {
+            self.missing(section, key);
+        }
+        self.reader.value(section, key, parse)
+    }
+
+    fn only(&mut self, section: &Section<'_>, known: &[&str]) {
+        if self.strict {
+            self.reader.only(section, known, |_| None);
+        }
+    }
+
+    fn missing(&mut self, section: &Section<'_>, key: &str) {
+        let message = format!("`{key}` is missing in {}", section.name);
+        self.reader.problem("lock-incomplete", &section.span(), message, ANEW);
+    }
+
+    fn broken(&mut self, span: Option<std::ops::Range<usize>>, message: String) {
+        self.reader.problem("lock-broken", &span, message, ANEW);
+    }
+
+    fn dangling(&mut self, span: Option<std::ops::Range<usize>>, what: String) {
+        self.reader.problem("lock-dangling", &span, format!("the lock names {what}"), ANEW);
+    }
+}
+
+fn invalid(message: String) -> Invalid {
+    Invalid { code: "lock-broken", message, fix: None }
+}
+
+fn parsed<T: std::str::FromStr<Err = ParseError>>(text: &str) -> Result<T, Invalid> {
+    text.parse().map_err(|error: ParseError| invalid(error.to_string()))
+}
+
+fn version(text: &str) -> Result<crate::version::Pep440, Invalid> {
+    text.parse().map_err(|_| invalid(format!("`{text}` is not a version (PEP 440)")))
+}
+
+fn sha256_hex(text: &str) -> Result<String, Invalid> {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    match text.len() == 64 && text.bytes().all(hex) {
+        true => Ok(text.to_owned()),
+        false => Err(invalid(format!("`{text}` is not a SHA-256 in lower-case hex"))),
+    }
+}
+
+fn one_of<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, text: &str) -> Result<T, Invalid> {
+    let names: Vec<&str> = all.iter().map(|one| name(*one)).collect();
+    let found = all.iter().copied().find(|one| name(*one) == text);
+    found.ok_or_else(|| invalid(format!("`{text}` is none of {}", names.join(", "))))
+}

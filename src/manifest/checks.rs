@@ -1,0 +1,107 @@
+//! `[checks]`: how grave a rule's findings are. A rule that is made milder needs a reason, which reports show.
+
+use std::collections::BTreeMap;
+
+use super::model::{Check, Level};
+use super::reader::{Reader, Section};
+use super::value::Invalid;
+use crate::diag::did_you_mean;
+
+/// The rules that a level can be set for; their names are stable.
+pub const RULES: [&str; 32] = [
+    "cpu-build-installed",
+    "cuda-major-mixed",
+    "cuda-stub-linked",
+    "cudnn-major-mismatch",
+    "cudnn-older-than-built",
+    "cudnn-sublibrary-missing",
+    "cudnn-symbol-missing",
+    "cudnn-version-mixed",
+    "deleted-mapping",
+    "driver-library-in-image",
+    "driver-too-old",
+    "duplicate-soname",
+    "env-variable-renamed",
+    "env-variable-unknown",
+    "executable-stack",
+    "glibc-too-new",
+    "gpu-code-missing",
+    "library-modified",
+    "library-unreadable",
+    "libstdcxx-too-old",
+    "loaded-from-elsewhere",
+    "loaded-twice",
+    "lock-drift",
+    "nccl-mismatch",
+    "not-loaded",
+    "nvjitlink-mismatch",
+    "ptx-jit-unavailable",
+    "shadowed-library",
+    "symbol-version-missing",
+    "torch-abi-mismatch",
+    "undefined-symbol",
+    "unresolved-needed",
+];
+
+const LEVELS: [(&str, Level); 4] =
+    [("off", Level::Off), ("note", Level::Note), ("warning", Level::Warning), ("error", Level::Error)];
+
+/// Reads `[checks]`.
+pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>) -> BTreeMap<String, Check> {
+    let mut checks = BTreeMap::new();
+    for rule in section.keys() {
+        if !RULES.contains(&rule) {
+            let fix = match did_you_mean(rule, RULES) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("rules: {}", RULES.join(", ")),
+            };
+            let message = format!("unknown rule `{rule}` in {}", section.name);
+            reader.problem("unknown-key", &section.key_span(rule), message, fix);
+        }
+        let (level, reason, span) = match section.table_at(rule, format!("`{rule}` of {}", section.name)) {
+            Some(table) => {
+                reader.only(&table, &["level", "reason"], |_| None);
+                if !table.has("level") {
+                    let message = format!("{} has no `level`", table.name);
+                    reader.problem("missing-key", &table.span(), message, "add `level = \"warning\"`");
+                }
+                let level = reader.value(&table, "level", level);
+                let reason = reader.text(&table, "reason").map(|text| text.value.trim().to_owned());
+                (level, reason.filter(|reason| !reason.is_empty()), table.span())
+            }
+            None => (reader.value(section, rule, level), None, section.value_span(rule)),
+        };
+        let Some(level) = level else { continue };
+        if level < Level::Error && reason.is_none() {
+            let name = name(level);
+            let message = format!("`{rule}` is set to {name} without a reason");
+            let fix = format!("say why it is right here: `{rule} = {{ level = \"{name}\", reason = \"..\" }}`");
+            reader.problem("missing-reason", &span, message, fix);
+        }
+        checks.insert(rule.to_owned(), Check { level, reason });
+    }
+    checks
+}
+
+/// The level's name in the manifest.
+pub(super) fn name(level: Level) -> &'static str {
+    LEVELS.iter().find(|(_, other)| *other == level).map_or("error", |(name, _)| name)
+}
+
+fn level(text: &str) -> Result<Level, Invalid> {
+    if let Some((_, level)) = LEVELS.iter().find(|(name, _)| *name == text) {
+        return Ok(*level);
+    }
+    let near = match text.to_lowercase().as_str() {
+        "warn" => Some("warning"),
+        "allow" | "ignore" | "none" | "disabled" | "false" => Some("off"),
+        "deny" | "fail" | "forbid" => Some("error"),
+        "info" | "hint" => Some("note"),
+        other => did_you_mean(other, LEVELS.map(|(name, _)| name)),
+    };
+    let fix = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("write one of: {}", LEVELS.map(|(name, _)| name).join(", ")),
+    };
+    Err(Invalid { code: "invalid-value", message: format!("unknown level `{text}`"), fix: Some(fix) })
+}

@@ -1,0 +1,267 @@
+//! Results as JSON for programs: fields of a version are added to, never renamed (DESIGN: machine-readable output).
+
+use serde::Serialize;
+
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::lock::{Lock, Package, Target};
+use crate::resolve::{Conflict, Fact, Repair};
+
+/// `gpulock.lock/1`: the lock, with the packages of each target in full. `version` is that of the lock's format.
+pub fn lock(lock: &Lock) -> String {
+    #[derive(Serialize)]
+    struct Json<'l> {
+        schema: &'static str,
+        version: u64,
+        revision: u64,
+        inputs: &'l str,
+        matrix: &'l str,
+        indexes: Vec<IndexJson<'l>>,
+        targets: Vec<TargetJson<'l>>,
+    }
+    #[derive(Serialize)]
+    struct IndexJson<'l> {
+        name: &'l str,
+        url: String,
+    }
+    text(&Json {
+        schema: "gpulock.lock/1",
+        version: crate::lock::VERSION,
+        revision: crate::lock::REVISION,
+        inputs: &lock.inputs,
+        matrix: &lock.matrix,
+        indexes: lock
+            .indexes
+            .iter()
+            .map(|(name, url)| IndexJson { name, url: crate::manifest::without_credentials(url) })
+            .collect(),
+        targets: lock.targets.iter().map(|target| TargetJson::new(lock, target)).collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct TargetJson<'l> {
+    name: &'l str,
+    platform: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    glibc: Option<String>,
+    gpus: Vec<GpuJson<'l>>,
+    driver: DriverJson<'l>,
+    stack: StackJson<'l>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inferred: Vec<&'l str>,
+    packages: Vec<PackageJson<'l>>,
+}
+
+#[derive(Serialize)]
+struct GpuJson<'l> {
+    name: &'l str,
+    sm: &'l str,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'l str>,
+}
+
+#[derive(Serialize)]
+struct DriverJson<'l> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    floor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct StackJson<'l> {
+    python: String,
+    torch: String,
+    variant: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cuda: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cudnn: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nccl: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PackageJson<'l> {
+    name: &'l str,
+    version: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    extras: Vec<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    pending: bool,
+    #[serde(rename = "needed-by")]
+    needed_by: Vec<&'l str>,
+    libraries: Vec<LibraryJson<'l>>,
+}
+
+#[derive(Serialize)]
+struct LibraryJson<'l> {
+    path: &'l str,
+    sha256: &'l str,
+    size: u64,
+}
+
+impl<'l> TargetJson<'l> {
+    fn new(lock: &'l Lock, target: &'l Target) -> Self {
+        let shown = |value: Option<&dyn ToString>| value.map(ToString::to_string);
+        Self {
+            name: &target.name,
+            platform: target.platform.to_string(),
+            glibc: shown(target.glibc.as_ref().map(|value| value as _)),
+            gpus: target
+                .gpus
+                .iter()
+                .map(|gpu| GpuJson { name: &gpu.name, sm: &gpu.sm, code: gpu.code.name(), from: gpu.from.as_deref() })
+                .collect(),
+            driver: DriverJson {
+                given: target.driver.given.as_deref(),
+                floor: shown(target.driver.floor.as_ref().map(|value| value as _)),
+                native: shown(target.driver.native.as_ref().map(|value| value as _)),
+                tier: target.driver.tier.map(|tier| tier.name()),
+            },
+            stack: StackJson {
+                python: target.python.to_string(),
+                torch: target.torch.to_string(),
+                variant: &target.variant,
+                cuda: shown(target.cuda.as_ref().map(|value| value as _)),
+                cudnn: shown(target.cudnn.as_ref().map(|value| value as _)),
+                nccl: shown(target.nccl.as_ref().map(|value| value as _)),
+            },
+            inferred: target.inferred.iter().map(String::as_str).collect(),
+            packages: target
+                .packages
+                .iter()
+                .map(|(name, package)| PackageJson::new(lock, name.as_str(), package))
+                .collect(),
+        }
+    }
+}
+
+impl<'l> PackageJson<'l> {
+    fn new(lock: &'l Lock, name: &'l str, package: &'l Package) -> Self {
+        let wheel = lock.wheel(package);
+        let libraries = wheel.iter().flat_map(|(_, wheel)| &wheel.libraries);
+        Self {
+            name,
+            version: package.version.to_string(),
+            extras: package.extras.iter().map(|extra| extra.as_str()).collect(),
+            index: lock.index_of(package),
+            file: wheel.map(|(file, _)| file),
+            url: wheel.and_then(|(_, wheel)| wheel.url.as_deref()),
+            sha256: wheel.map(|(_, wheel)| wheel.sha256.as_str()),
+            size: wheel.and_then(|(_, wheel)| wheel.size),
+            pending: wheel.is_none(),
+            needed_by: package.needed_by.iter().map(String::as_str).collect(),
+            libraries: libraries
+                .map(|(path, digest)| LibraryJson { path, sha256: &digest.sha256, size: digest.size })
+                .collect(),
+        }
+    }
+}
+
+/// `gpulock.conflict/1`.
+pub fn conflict(conflict: &Conflict) -> String {
+    #[derive(Serialize)]
+    struct Json<'c> {
+        schema: &'static str,
+        target: &'c str,
+        explanation: &'c str,
+        facts: Vec<FactJson<'c>>,
+        repairs: Vec<RepairJson<'c>>,
+    }
+    #[derive(Serialize)]
+    struct FactJson<'c> {
+        claim: &'c str,
+        source: &'c str,
+    }
+    #[derive(Serialize)]
+    struct RepairJson<'c> {
+        change: &'c str,
+        gives: GivesJson<'c>,
+    }
+    #[derive(Serialize)]
+    struct GivesJson<'c> {
+        torch: &'c str,
+        variant: Option<&'c str>,
+    }
+    text(&Json {
+        schema: "gpulock.conflict/1",
+        target: &conflict.target,
+        explanation: &conflict.explanation,
+        facts: conflict.facts.iter().map(|Fact { claim, source }| FactJson { claim, source }).collect(),
+        repairs: conflict
+            .repairs
+            .iter()
+            .map(|Repair { change, gives }| RepairJson {
+                change,
+                gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
+            })
+            .collect(),
+    })
+}
+
+/// `gpulock.error/1`: why a command gave no result.
+pub fn failure(failure: &Failure) -> String {
+    #[derive(Serialize)]
+    struct Json<'f> {
+        schema: &'static str,
+        errors: Vec<DiagnosticJson<'f>>,
+    }
+    text(&Json { schema: "gpulock.error/1", errors: failure.diagnostics.iter().map(DiagnosticJson::new).collect() })
+}
+
+#[derive(Serialize)]
+struct DiagnosticJson<'d> {
+    code: &'d str,
+    severity: crate::diag::Severity,
+    message: &'d str,
+    evidence: Vec<EvidenceJson<'d>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'d str>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum EvidenceJson<'d> {
+    Span { path: &'d str, line: usize, column: usize, width: usize, text: &'d str },
+    Fact { claim: &'d str, source: &'d str },
+    Observed { path: &'d str, fact: &'d str },
+}
+
+impl<'d> DiagnosticJson<'d> {
+    fn new(diagnostic: &'d Diagnostic) -> Self {
+        let evidence = |evidence: &'d Evidence| match evidence {
+            Evidence::Span { file, line, column, width, text } => {
+                EvidenceJson::Span { path: file, line: *line, column: *column, width: *width, text }
+            }
+            Evidence::Fact { claim, source } => EvidenceJson::Fact { claim, source },
+            Evidence::Observed { what, fact } => EvidenceJson::Observed { path: what, fact },
+        };
+        Self {
+            code: diagnostic.code,
+            severity: diagnostic.severity,
+            message: &diagnostic.message,
+            evidence: diagnostic.evidence.iter().map(evidence).collect(),
+            fix: diagnostic.fix.as_deref(),
+        }
+    }
+}
+
+/// Indented, with a line feed at the end. Strings and numbers always serialise.
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}

@@ -1,0 +1,6 @@
+//! Diagnostics and results as text for people and as JSON for programs.
+
+pub mod human;
+pub mod json;
+
+pub use human::Style;

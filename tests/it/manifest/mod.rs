@@ -1,0 +1,4 @@
+//! `gpulock.toml` and `[tool.gpulock]`: what is accepted, and what is said about the rest.
+
+mod bad;
+mod good;
