@@ -12,6 +12,7 @@ pub mod python;
 pub mod manifest;
 pub mod matrix;
 
+pub mod registry;
 pub mod resolve;
 
 pub mod lock;

@@ -129,7 +129,7 @@ fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &S
             inputs: inputs_hash(manifest),
             matrix: matrix.files().digest(),
             url: &|name| source.url(name),
-            has_libraries: &|chosen: &Chosen| crate::resolve::matches_any(gpu, &chosen.package),
+            has_libraries: &|chosen: &Chosen| crate::matrix::matches_any(gpu, &chosen.package),
             catalog: &source,
         },
     )

@@ -1,0 +1,170 @@
+//! The client: takes [`Options`], gives indexes, network and cache as one [`Catalog`].
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::archive::Search;
+use super::cache::{Cache, Kind};
+use super::failure;
+use super::memo::Memo;
+use super::options::{IndexSource, Mode, Options};
+use super::page::Page;
+use super::pool;
+use super::progress::Progress;
+use super::transport::{Traffic, Transport};
+use crate::diag::{Diagnostic, Failure};
+use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel};
+use crate::version::Pep440;
+
+/// Reads package indexes. One client serves many threads, and asks each thing once.
+pub struct Client {
+    indexes: Vec<IndexSource>,
+    pub(super) transport: Transport,
+    pub(super) cache: Cache,
+    pub(super) mode: Mode,
+    pub(super) revalidate: bool,
+    pub(super) progress: Arc<dyn Progress>,
+    concurrency: usize,
+    pages: Memo<(Arc<str>, PackageName), Page>,
+    metadata: Memo<(Arc<str>, Box<str>), PackageMetadata>,
+    libraries: Memo<(Arc<str>, Box<str>), Vec<Library>>,
+    /// Whether an index shows its root to everyone.
+    pub(super) public: Memo<Arc<str>, bool>,
+}
+
+impl Client {
+    /// A client. Nothing is read and no connection made until something is asked.
+    pub fn new(options: Options) -> Self {
+        let offline = options.mode == Mode::CacheOnly;
+        Self {
+            indexes: options.indexes,
+            transport: Transport::new(options.timing, offline, options.netrc, options.authorities),
+            cache: Cache::new(&options.cache_dir),
+            mode: options.mode,
+            revalidate: options.revalidate,
+            progress: options.progress,
+            concurrency: options.concurrency,
+            pages: Memo::default(),
+            metadata: Memo::default(),
+            libraries: Memo::default(),
+            public: Memo::default(),
+        }
+    }
+
+    /// The index of that name.
+    ///
+    /// # Errors
+    /// `index-unknown`.
+    pub fn index(&self, name: &str) -> Result<&IndexSource, Failure> {
+        let found = self.indexes.iter().find(|index| *index.name == *name);
+        found.ok_or_else(|| failure::unknown_index(name, &self.indexes))
+    }
+
+    /// All wheels that `index` lists for `package`, by version and file name.
+    ///
+    /// # Errors
+    /// As [`Catalog::versions`].
+    pub fn list(&self, index: &str, package: &PackageName) -> Result<Vec<Arc<Wheel>>, Failure> {
+        let page = self.page(self.index(index)?, package)?;
+        Ok(page.releases.values().flat_map(|release| release.wheels.iter().cloned()).collect())
+    }
+
+    /// Fetches pages at the same time. What fails is kept, and told when that page is asked for.
+    pub fn prefetch(&self, index: &str, packages: &[PackageName]) {
+        let Ok(index) = self.index(index) else { return };
+        self.watched(packages, PackageName::to_string, |package| drop(self.page(index, package)));
+    }
+
+    /// Fetches the METADATA of wheels at the same time, as [`Client::prefetch`] does pages.
+    pub fn prefetch_metadata(&self, wheels: &[Arc<Wheel>]) {
+        self.watched(wheels, |wheel| wheel.name.to_string(), |wheel| drop(self.metadata(wheel)));
+    }
+
+    /// Fetches the libraries of wheels at the same time, as [`Client::prefetch`] does pages.
+    pub fn prefetch_libraries(&self, wheels: &[Arc<Wheel>]) {
+        self.watched(wheels, |wheel| wheel.name.to_string(), |wheel| drop(self.libraries(wheel)));
+    }
+
+    /// When `index` last confirmed what this client knows of `package`; asks nobody.
+    pub fn page_age(&self, index: &str, package: &PackageName) -> Option<SystemTime> {
+        let index = self.index(index).ok()?;
+        let known = self.pages.peek(&(Arc::clone(&index.name), package.clone())).and_then(|page| page.fetched);
+        known.or_else(|| self.cached_page(index, package).map(|(stamp, _)| stamp.time()))
+    }
+
+    /// Whether the cache holds the METADATA of a wheel.
+    pub fn is_cached(&self, wheel: &Wheel) -> bool {
+        let Ok(index) = self.index(&wheel.index) else { return false };
+        let path = self.cache.wheel(index, wheel, Kind::Metadata);
+        path.exists() && self.cache.read::<super::metadata::Facts>(&path, &wheel.name.file).is_some()
+    }
+
+    /// Unpacks the first member of `wheel` whose path is `member` or ends with `/member`, and shows it part by part to
+    /// `find` until that says true. Parts overlap by [`OVERLAP`](super::OVERLAP) bytes. No more of the wheel is fetched
+    /// than was shown, where its server knows ranges.
+    ///
+    /// # Errors
+    /// As [`Catalog::libraries`].
+    pub fn search_member(
+        &self,
+        wheel: &Wheel,
+        member: &str,
+        find: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Search, Failure> {
+        let index = self.index(&wheel.index)?;
+        let (url, _) = self.address(index, wheel)?;
+        self.open(index, wheel, &url, |_, archive| archive.search(member, find))
+    }
+
+    /// What went over the network so far.
+    pub fn traffic(&self) -> Traffic {
+        self.transport.traffic()
+    }
+
+    /// What is worth telling at the end: a cache that could not be written.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.cache.warning().into_iter().collect()
+    }
+
+    pub(super) fn page(&self, index: &IndexSource, package: &PackageName) -> Result<Arc<Page>, Failure> {
+        self.pages.get((Arc::clone(&index.name), package.clone()), || self.load_page(index, package))
+    }
+
+    fn watched<T: Sync>(&self, items: &[T], name: impl Fn(&T) -> String + Sync, work: impl Fn(&T) + Sync) {
+        self.progress.start(items.len());
+        pool::each(self.concurrency, items, |item| {
+            work(item);
+            self.progress.tick(&name(item));
+        });
+        self.progress.finish();
+    }
+}
+
+impl Catalog for Client {
+    fn versions(&self, index: &str, package: &PackageName) -> Result<Arc<[Pep440]>, CatalogError> {
+        Ok(Arc::clone(&self.page(self.index(index)?, package)?.versions))
+    }
+
+    fn release(
+        &self,
+        index: &str,
+        package: &PackageName,
+        version: &Pep440,
+    ) -> Result<Option<Arc<Release>>, CatalogError> {
+        Ok(self.page(self.index(index)?, package)?.releases.get(version).cloned())
+    }
+
+    fn metadata(&self, wheel: &Wheel) -> Result<Arc<PackageMetadata>, CatalogError> {
+        let index = self.index(&wheel.index)?;
+        self.metadata.get((Arc::clone(&index.name), wheel.name.file.clone()), || {
+            let unclear = |fact: String| failure::wheel_unreadable(&index.name, &wheel.name.file, &fact);
+            self.facts(index, wheel)?.understand().map_err(unclear)
+        })
+    }
+
+    fn libraries(&self, wheel: &Wheel) -> Result<Vec<Library>, CatalogError> {
+        let index = self.index(&wheel.index)?;
+        let key = (Arc::clone(&index.name), wheel.name.file.clone());
+        Ok(self.libraries.get(key, || self.record(index, wheel))?.to_vec())
+    }
+}

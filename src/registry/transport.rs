@@ -1,0 +1,322 @@
+//! Requests: takes an address, gives an answer, after as many tries as are worth it.
+//!
+//! Tried again is what may pass: no connection, time-outs, cut-off bodies, 408, 429 and most of 5xx, after a pause that
+//! doubles, or that `Retry-After` (RFC 9110) asks for. Everything else is for the caller to judge.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use reqwest::StatusCode;
+use reqwest::blocking::{Client, Response};
+use reqwest::header::{ACCEPT_ENCODING, HeaderName, RANGE, RETRY_AFTER};
+use url::Url;
+
+use super::credentials::Credentials;
+use super::failure;
+use super::netrc::Netrc;
+use super::options::{IndexSource, Timing};
+use super::tls;
+use crate::diag::Failure;
+
+/// The longest pause that a server may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What went over the network so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Requests, further tries included.
+    pub requests: u64,
+    /// Bytes of answers' bodies that were read, unpacked.
+    pub bytes: u64,
+}
+
+pub(super) struct Transport {
+    client: OnceLock<Result<(Client, Vec<String>), String>>,
+    timing: Timing,
+    offline: bool,
+    netrc: Netrc,
+    authorities: Vec<PathBuf>,
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// One question to a server.
+pub(super) struct Request<'a> {
+    pub(super) index: &'a IndexSource,
+    pub(super) url: &'a Url,
+    pub(super) headers: Vec<(HeaderName, String)>,
+    /// Only the head of the answer is wanted.
+    pub(super) head_only: bool,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn get(index: &'a IndexSource, url: &'a Url) -> Self {
+        Self { index, url, headers: Vec::new(), head_only: false }
+    }
+
+    pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+/// Why a try gave nothing.
+pub(super) enum Trouble {
+    /// It may pass.
+    Passing(Fault),
+    /// It will not.
+    Lasting(Failure),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Lasting(failure)
+    }
+}
+
+/// What went wrong, in words.
+pub(super) struct Fault {
+    fact: String,
+    fix: &'static str,
+    pause: Option<Duration>,
+}
+
+const CHECK_NETWORK: &str = "check the network and the proxy variables (HTTPS_PROXY, NO_PROXY)";
+
+impl Transport {
+    pub(super) fn new(timing: Timing, offline: bool, netrc: Netrc, authorities: Vec<PathBuf>) -> Self {
+        Self {
+            client: OnceLock::new(),
+            timing,
+            offline,
+            netrc,
+            authorities,
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        Traffic { requests: self.requests.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+
+    /// The login that goes with a request: an index's own for its own origin, else only one that netrc names.
+    pub(super) fn login<'a>(&'a self, index: &'a IndexSource, url: &Url) -> Option<&'a Credentials> {
+        if index.url.origin() == url.origin() {
+            return index.credentials.as_ref();
+        }
+        self.netrc.machine(url.host_str()?)
+    }
+
+    /// Sends `request` until `consume` makes something of the answer, or until it is no use.
+    pub(super) fn send<T>(
+        &self,
+        request: &Request,
+        mut consume: impl FnMut(Response) -> Result<T, Trouble>,
+    ) -> Result<T, Failure> {
+        if self.offline {
+            return Err(failure::not_cached(&request.index.name, &failure::shown(request.url), "content"));
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let fault = match self.attempt(request).and_then(&mut consume) {
+                Ok(value) => return Ok(value),
+                Err(Trouble::Lasting(failure)) => return Err(failure),
+                Err(Trouble::Passing(fault)) => fault,
+            };
+            if tries > self.timing.retries {
+                return Err(failure::unreachable(request.index, request.url, tries, &fault.fact, fault.fix));
+            }
+            std::thread::sleep(fault.pause.unwrap_or_else(|| self.backoff(tries)));
+        }
+    }
+
+    fn attempt(&self, request: &Request) -> Result<Response, Trouble> {
+        let (client, complaints) = self.client(request)?;
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut builder =
+            if request.head_only { client.head(request.url.clone()) } else { client.get(request.url.clone()) };
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+            if *name == RANGE {
+                // Ranges count the bytes of the file, not of a packed form of it.
+                builder = builder.header(ACCEPT_ENCODING, "identity");
+            }
+        }
+        if let Some(login) = self.login(request.index, request.url) {
+            builder = builder.basic_auth(login.username(), Some(login.password()));
+        }
+        let response = builder.send().map_err(|error| self.trouble(request, error, complaints))?;
+        let status = response.status();
+        let passing = matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504);
+        if !passing {
+            return Ok(response);
+        }
+        let pause = retry_after(&response, SystemTime::now());
+        let fact = match status {
+            StatusCode::TOO_MANY_REQUESTS => format!("the server wants fewer requests (HTTP status {status})"),
+            _ => format!("the server has a problem (HTTP status {status})"),
+        };
+        Err(Trouble::Passing(Fault { fact, fix: "try again later", pause }))
+    }
+
+    fn client(&self, request: &Request) -> Result<(&Client, &[String]), Failure> {
+        let made = self.client.get_or_init(|| {
+            let (tls, complaints) = tls::configure(&self.authorities).map_err(|error| error.to_string())?;
+            let client = Client::builder()
+                .tls_backend_preconfigured(tls)
+                .user_agent(concat!("gpulock/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(self.timing.connect)
+                .timeout(self.timing.read)
+                .build()
+                .map_err(|error| root_cause(&error))?;
+            Ok((client, complaints))
+        });
+        match made {
+            Ok((client, complaints)) => Ok((client, complaints)),
+            Err(fact) => {
+                let fix = "check the proxy variables (HTTPS_PROXY, ALL_PROXY) and SSL_CERT_FILE";
+                Err(failure::unreachable(request.index, request.url, 1, fact, fix))
+            }
+        }
+    }
+
+    fn trouble(&self, request: &Request, error: reqwest::Error, complaints: &[String]) -> Trouble {
+        let error = error.without_url();
+        let cause = root_cause(&error);
+        if error.is_redirect() {
+            let fact = format!("it redirects without end, or to an address that cannot be followed ({cause})");
+            return failure::bad_answer(request.index, request.url, &fact).into();
+        }
+        if error.is_builder() {
+            return failure::bad_answer(request.index, request.url, &format!("no request can be made ({cause})"))
+                .into();
+        }
+        if chain(&error).any(is_tls) {
+            let mut fact = format!("its TLS certificate is not accepted ({cause})");
+            for complaint in complaints {
+                fact = format!("{fact}; {complaint}");
+            }
+            let fix = "name the certificate authority of your network with SSL_CERT_FILE";
+            return failure::unreachable(request.index, request.url, 1, &fact, fix).into();
+        }
+        let host = request.url.host_str().unwrap_or_default();
+        let fact = if error.is_timeout() {
+            let limit = if error.is_connect() { self.timing.connect } else { self.timing.read };
+            let fix = "raise GPULOCK_HTTP_TIMEOUT (seconds)";
+            return Trouble::Passing(Fault { fact: format!("no answer within {limit:?}"), fix, pause: None });
+        } else if chain(&error).any(|cause| cause.to_string().contains("dns error")) {
+            format!("the host name {host} is not known ({cause})")
+        } else if error.is_connect() {
+            format!("no connection to {host} ({cause})")
+        } else {
+            format!("the connection broke ({cause})")
+        };
+        Trouble::Passing(Fault { fact, fix: CHECK_NETWORK, pause: None })
+    }
+
+    /// Reads a body of at most `limit` bytes. A server that hands it over too slowly is given up on as well.
+    pub(super) fn body(&self, request: &Request, mut response: Response, limit: u64) -> Result<Vec<u8>, Trouble> {
+        let deadline = Instant::now() + self.timing.read * 10;
+        let mut body = Vec::new();
+        let mut part = vec![0; 64 << 10];
+        loop {
+            let count = match response.read(&mut part) {
+                Ok(0) => return Ok(body),
+                Ok(count) => count,
+                Err(error) => return Err(self.cut_off(body.len() as u64, &error)),
+            };
+            self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+            body.extend_from_slice(&part[..count]);
+            if body.len() as u64 > limit {
+                let fact = format!("it is larger than {limit} bytes");
+                return Err(failure::bad_answer(request.index, request.url, &fact).into());
+            }
+            if Instant::now() > deadline {
+                let fact = format!("only {} bytes came within {:?}", body.len(), self.timing.read * 10);
+                return Err(Trouble::Passing(Fault { fact, fix: "raise GPULOCK_HTTP_TIMEOUT (seconds)", pause: None }));
+            }
+        }
+    }
+
+    /// Hands the parts of a body to `take`.
+    pub(super) fn stream(
+        &self,
+        mut response: Response,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Trouble> {
+        let mut part = vec![0; 256 << 10];
+        let mut done = 0;
+        loop {
+            match response.read(&mut part) {
+                Ok(0) => return Ok(()),
+                Ok(count) => {
+                    self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+                    done += count as u64;
+                    take(&part[..count])?;
+                }
+                Err(error) => return Err(self.cut_off(done, &error)),
+            }
+        }
+    }
+
+    fn cut_off(&self, after: u64, error: &std::io::Error) -> Trouble {
+        let timeout = error.get_ref().and_then(|inner| inner.downcast_ref()).is_some_and(reqwest::Error::is_timeout);
+        let (fact, fix) = if timeout {
+            let fact = format!("the answer stopped after {after} bytes, and nothing came for {:?}", self.timing.read);
+            (fact, "raise GPULOCK_HTTP_TIMEOUT (seconds)")
+        } else {
+            (format!("the answer was cut off after {after} bytes ({})", root_cause(error)), CHECK_NETWORK)
+        };
+        Trouble::Passing(Fault { fact, fix, pause: None })
+    }
+
+    /// Doubles with each try, give or take a quarter, so that several clients do not come back at the same moment.
+    fn backoff(&self, tries: u32) -> Duration {
+        use std::hash::{BuildHasher, RandomState};
+        let jitter = (RandomState::new().hash_one(tries) % 512) as f64 / 1024.0;
+        self.timing.backoff.mul_f64(2f64.powi(tries.min(16) as i32 - 1) * (0.75 + jitter)).min(LONGEST_PAUSE)
+    }
+}
+
+/// What a status that nothing else covers means.
+pub(super) fn unexpected(transport: &Transport, request: &Request, status: StatusCode) -> Failure {
+    match status.as_u16() {
+        code @ (401 | 403) => {
+            let logged_in = transport.login(request.index, request.url).is_some();
+            failure::unauthorized(request.index, request.url, code, logged_in)
+        }
+        _ => failure::bad_answer(request.index, request.url, &format!("HTTP status {status}")),
+    }
+}
+
+fn retry_after(response: &Response, now: SystemTime) -> Option<Duration> {
+    let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let pause = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
+    };
+    Some(pause.min(LONGEST_PAUSE))
+}
+
+type Cause<'a> = &'a (dyn std::error::Error + 'static);
+
+fn chain<'a>(error: Cause<'a>) -> impl Iterator<Item = Cause<'a>> {
+    std::iter::successors(Some(error), |error| {
+        // An I/O error hides what it wraps from `source`.
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        wrapped.map(|wrapped| wrapped as Cause).or_else(|| error.source())
+    })
+}
+
+fn root_cause(error: Cause) -> String {
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+fn is_tls(error: Cause) -> bool {
+    error.is::<rustls::Error>()
+}
