@@ -17,6 +17,8 @@ pub mod resolve;
 
 pub mod lock;
 
+pub mod render;
+
 pub mod report;
 
 pub mod cli;

@@ -1,12 +1,12 @@
 //! What is asked: the manifest that is here, or one made of flags.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::read;
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::manifest::{self, Ask, Invalid, Manifest, Platform, PythonAsk, Target};
+use crate::manifest::{self, Ask, Manifest, Platform, PythonAsk, Target};
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
 
 /// The manifest's name.
@@ -195,24 +195,12 @@ fn find() -> Result<(PathBuf, Manifest), Failure> {
 /// Reads one file; `None` for a `pyproject.toml` without `[tool.gpulock]`.
 fn read_file(path: &Path) -> Result<Option<Manifest>, Failure> {
     let name = path.display().to_string();
-    let text = read_text(path, "manifest-unreadable", "the manifest")?;
+    let text = read::text(path)?;
     if path.file_name().is_some_and(|file| file == "pyproject.toml") {
         manifest::parse_pyproject(&text, &name)
     } else {
         manifest::parse(&text, &name).map(Some)
     }
-}
-
-/// The text of a file.
-///
-/// # Errors
-/// When it cannot be read or is not UTF-8: `code` and what the file is.
-pub fn read_text(path: &Path, code: &'static str, what: &str) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| {
-        let evidence = Evidence::observed(path.display().to_string(), error.to_string());
-        let message = format!("cannot read {what} {}: {error}", path.display());
-        Failure::unanswerable(Diagnostic::error(code, message, evidence))
-    })
 }
 
 fn no_table(path: &Path) -> Failure {
@@ -231,6 +219,3 @@ fn both(what: &str, name: &str) -> Failure {
             .fix("drop --gpu to resolve the manifest, or name another file for the lock: --lock FILE"),
     )
 }
-
-/// A flag that could not be read, as clap shows it.
-pub type FlagError = Invalid;

@@ -2,12 +2,14 @@
 
 mod globals;
 mod input;
+mod matrix;
 mod output;
+pub mod read;
 mod resolve;
 mod source;
 mod summary;
 mod why;
-mod write;
+pub mod write;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,8 @@ enum Command {
     Resolve(resolve::Args),
     /// Show the chain of facts that chose a package's version
     Why(why::Args),
+    /// Show, validate, refresh and audit the compatibility matrix
+    Matrix(matrix::Args),
     /// Print a completion script
     Completions {
         /// Shell to complete for
@@ -57,6 +61,7 @@ pub fn main() -> ExitCode {
     let answer = match &cli.command {
         Command::Resolve(args) => resolve::run(args, globals),
         Command::Why(args) => why::run(args, globals),
+        Command::Matrix(args) => matrix::run(args, globals),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "gpulock", &mut std::io::stdout());
             Ok(Answer::Yes)

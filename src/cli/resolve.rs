@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
-use super::{Answer, Format, Globals, output, summary};
+use super::{Answer, Format, Globals, output, read, summary, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Origin, inputs_hash};
 use crate::manifest::{Manifest, parse_package_name};
@@ -94,11 +94,8 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
 
 /// The lock that is there; one that `--upgrade` is to replace may be broken.
 fn read_lock(path: &Path, args: &Args) -> Result<Option<Lock>, Failure> {
-    if !path.exists() {
-        return Ok(None);
-    }
     let name = path.display().to_string();
-    let text = input::read_text(path, "lock-unreadable", "the lock")?;
+    let Some(text) = read::text_if_there(path)? else { return Ok(None) };
     match Lock::parse(&text, &name) {
         Ok(lock) => Ok(Some(lock)),
         Err(failure) if args.upgrade && !args.check => {
@@ -130,7 +127,7 @@ fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &S
             matrix: matrix.files().digest(),
             url: &|name| source.url(name),
             has_libraries: &|chosen: &Chosen| crate::matrix::matches_any(gpu, &chosen.package),
-            catalog: &source,
+            catalog: source,
         },
     )
 }
@@ -157,7 +154,7 @@ fn finish(lock: &Lock, old: Option<&Lock>, path: &Path, args: &Args, globals: &G
         // The same stack from a newer matrix is no change to commit.
         text.push_str(&format!("\n{} is up to date\n", args_path(path)));
     } else {
-        super::write::atomically(path, &lock.to_text())?;
+        write::atomically(path, &lock.to_text())?;
         text.push_str(&format!("\nwrote {}\n", args_path(path)));
     }
     if old.is_some() {

@@ -7,10 +7,10 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Flags, Place};
 use super::source::Source;
-use super::{Answer, Globals, output};
+use super::{Answer, Globals, output, read};
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::lock::{Lock, Package, Target};
-use crate::manifest::{Manifest, parse_package_name};
+use crate::lock::{Lock, Package, Target, Tier};
+use crate::manifest::{self, Manifest, Stack, parse_package_name};
 use crate::matrix::Matrix;
 use crate::python::{Catalog, PackageName};
 use crate::resolve::{Context, Keep, Request, why};
@@ -35,7 +35,7 @@ pub struct Args {
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let path = input::lock_path(&args.place);
     let name = path.display().to_string();
-    let text = input::read_text(&path, "lock-unreadable", "the lock")?;
+    let text = read::text(&path)?;
     let lock = Lock::parse(&text, &name)?;
     let manifest = input::read(&args.place, &Flags::default()).ok().map(|input| input.manifest);
     let matrix = globals.matrix()?;
@@ -115,10 +115,8 @@ fn build(
     text: &mut String,
 ) -> Result<(), Failure> {
     let request = manifest.map(Request::all).unwrap_or_default().into_iter().find(|r| r.target.name == target.name);
-    let Some(request) = request else {
-        text.push_str("  (without the manifest, what excluded other builds cannot be said)\n");
-        return Ok(());
-    };
+    // Without the manifest, the machines that the lock names; what was asked of torch is not known then.
+    let request = request.unwrap_or_else(|| of_machines(target));
     let keep = Keep::default();
     let context =
         Context { matrix, catalog: source, default_index: source.default_index()?, pending: false, keep: &keep };
@@ -138,4 +136,16 @@ fn build(
         }
     }
     Ok(())
+}
+
+fn of_machines(target: &Target) -> Request {
+    let machines = manifest::Target {
+        name: target.name.clone(),
+        platform: target.platform,
+        glibc: None,
+        gpus: target.gpus.iter().map(|gpu| gpu.name.clone()).collect(),
+        driver: target.driver.given.as_ref().and_then(|given| given.parse().ok()),
+        forward_compat: target.driver.tier == Some(Tier::Forward),
+    };
+    Request { target: machines, stack: Stack::default(), packages: Vec::new(), indexes: Vec::new() }
 }

@@ -9,12 +9,15 @@ mod write;
 
 use sha2::{Digest as _, Sha256};
 
+pub(crate) use write::quoted;
+
 use crate::manifest::Manifest;
 
 pub use solution::Origin;
 
 pub use model::{
-    Artefact, Code, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION, Wheel,
+    Artefact, Code, DEFAULT_INDEX, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION,
+    Wheel,
 };
 
 /// What [`Lock::inputs`] is for a manifest: the hash of its normal form.

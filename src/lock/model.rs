@@ -10,6 +10,9 @@ pub const VERSION: u64 = 1;
 /// Additions to that version: a lock of a newer revision is read, and what it adds is passed over.
 pub const REVISION: u64 = 0;
 
+/// Name of the index that tools use when they are told of none.
+pub const DEFAULT_INDEX: &str = "pypi";
+
 /// The whole lock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lock {

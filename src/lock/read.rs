@@ -81,7 +81,8 @@ impl LockReader<'_> {
                 return refuse("lock-incomplete", message, ANEW);
             }
         }
-        self.strict = !self.reader.number(root, "revision").is_some_and(|revision| revision > REVISION);
+        let newer = self.reader.number(root, "revision").filter(|revision| *revision > REVISION);
+        self.strict = newer.is_none();
         Ok(())
     }
 

@@ -117,7 +117,7 @@ fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// A TOML basic string: always of the one form, whatever it holds.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

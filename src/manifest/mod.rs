@@ -5,6 +5,7 @@
 mod checks;
 mod model;
 mod parse;
+pub mod pyproject;
 pub(crate) mod reader;
 mod value;
 mod write;

@@ -97,6 +97,13 @@ impl CudaFacts {
         }
     }
 
+    /// The driver of [`CudaFacts::native`] alone.
+    pub fn native_driver(&self, cuda: Cuda) -> Option<Driver> {
+        let file = self.get(cuda)?;
+        let bundled = file.releases.iter().find_map(|row| row.driver.clone());
+        bundled.or_else(|| file.branch?.to_string().parse().ok())
+    }
+
     /// The least driver of the family of `cuda`.
     pub fn floor(&self, cuda: Cuda) -> Option<DriverRow> {
         self.families.iter().find(|row| row.cuda == cuda.major).map(|row| DriverRow {
@@ -108,10 +115,10 @@ impl CudaFacts {
 
     /// How `driver` supports `cuda`; `forward` says that cuda-compat may be used. `None` is: not at all.
     pub fn tier(&self, driver: &Driver, cuda: Cuda, forward: bool) -> Option<Tier> {
-        let at_least = |row: Option<DriverRow>| row.is_some_and(|row| *driver >= row.driver);
-        if at_least(self.native(cuda)) {
+        let floor = self.families.iter().find(|row| row.cuda == cuda.major).map(|row| &row.floor);
+        if self.native_driver(cuda).is_some_and(|native| *driver >= native) {
             Some(Tier::Native)
-        } else if at_least(self.floor(cuda)) {
+        } else if floor.is_some_and(|floor| driver >= floor) {
             Some(Tier::MinorVersion)
         } else if forward && self.forward_branches(cuda).contains(&driver.major()) {
             Some(Tier::Forward)
@@ -127,7 +134,7 @@ impl CudaFacts {
 
     /// The newest CUDA that `driver` supports natively.
     pub fn native_cuda(&self, driver: &Driver) -> Option<Cuda> {
-        let native = |file: &&CudaFile| self.native(file.cuda).is_some_and(|row| *driver >= row.driver);
+        let native = |file: &&CudaFile| self.native_driver(file.cuda).is_some_and(|native| *driver >= native);
         self.cudas.iter().rev().find(native).map(|file| file.cuda)
     }
 

@@ -4,7 +4,7 @@ use super::Request;
 use crate::diag::{Class, Diagnostic, Evidence, Failure};
 use crate::matrix::schema::GpuClass;
 use crate::matrix::{CudaFacts, Gpu, GpuFacts, GpuNameError, Matrix};
-use crate::version::{Constraint, Cuda, Driver};
+use crate::version::{Constraint, Cuda, Driver, PtxIsa};
 
 /// The machines of a target.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct DriverAsk {
     pub controlled: bool,
     /// The oldest driver that was given.
     pub lowest: Option<Driver>,
+    /// The newest PTX that the deciding driver compiles.
+    pub ptx_isa: Option<PtxIsa>,
 }
 
 impl Machine {
@@ -87,7 +89,8 @@ impl DriverAsk {
         if let Some(driver) = constraint.exact() {
             let oldest = (driver.precision() == 1).then(|| facts.oldest_of_branch(driver.major())).flatten();
             let decides = oldest.unwrap_or_else(|| driver.clone());
-            return Ok(Self { given, lowest: Some(decides.clone()), decides, controlled: false });
+            let ptx_isa = facts.ptx_isa(&decides).cloned();
+            return Ok(Self { given, lowest: Some(decides.clone()), decides, controlled: false, ptx_isa });
         }
         // Drivers that the matrix names, and the bounds themselves: answers change nowhere else.
         let mut known: Vec<Driver> = facts.drivers().into_iter().map(|row| row.driver).collect();
@@ -103,7 +106,8 @@ impl DriverAsk {
                     .fix("name the oldest driver of these machines, such as 570.124.06, or a lower bound"),
             )
         })?;
-        Ok(Self { given, decides, controlled: true, lowest })
+        let ptx_isa = facts.ptx_isa(&decides).cloned();
+        Ok(Self { given, decides, controlled: true, lowest, ptx_isa })
     }
 }
 

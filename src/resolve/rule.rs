@@ -288,8 +288,11 @@ pub fn service(
     let cuda = candidate.cuda();
     let facts = matrix.cuda()?;
     let isa = cuda.and_then(|cuda| facts.get(cuda)).and_then(|file| file.ptx_isa.as_ref());
-    let driver_isa: Option<&PtxIsa> = machine.driver.as_ref().and_then(|driver| facts.ptx_isa(&driver.decides));
-    Ok(Some(matrix.gpu()?.serve(code, gpu.capability, cuda, isa, driver_isa)))
+    Ok(Some(matrix.gpu()?.serve(code, gpu.capability, cuda, isa, driver_isa(machine))))
+}
+
+fn driver_isa(machine: &Machine) -> Option<&PtxIsa> {
+    machine.driver.as_ref().and_then(|driver| driver.ptx_isa.as_ref())
 }
 
 /// False when the cuDNN that a candidate pins is known to carry no code for a GPU. What nobody has read serves.
@@ -308,9 +311,7 @@ fn cudnn_serves(
     let code = build.filter(|build| Some(build.cuda) == family).find_map(|build| build.code.as_ref());
     // The lists were read from x86_64 wheels; for another platform, and for a GPU newer than the matrix, they say nothing.
     let (Some(code), true, true) = (code, on_x86, gpu.known) else { return Ok(true) };
-    let facts = matrix.cuda()?;
-    let driver_isa = machine.driver.as_ref().and_then(|driver| facts.ptx_isa(&driver.decides));
-    let served = matrix.gpu()?.serve(code, gpu.capability, candidate.cuda(), None, driver_isa);
+    let served = matrix.gpu()?.serve(code, gpu.capability, candidate.cuda(), None, driver_isa(machine));
     Ok(matches!(served, Served::Sass(_) | Served::Ptx(_)))
 }
 

@@ -178,8 +178,7 @@ fn codes(code: &[GpuCode]) -> String {
     };
     let ptx: Vec<String> = code.iter().filter(|code| code.kind == CodeKind::Ptx).map(number).collect();
     let sass = code.iter().filter(|code| code.kind == CodeKind::Sass).map(number);
-    let mut parts: Vec<String> =
-        sass.map(|sm| if ptx.contains(&sm) { format!("{sm}+") } else { sm }).collect();
+    let mut parts: Vec<String> = sass.map(|sm| if ptx.contains(&sm) { format!("{sm}+") } else { sm }).collect();
     let bare = ptx.iter().filter(|number| !parts.contains(&format!("{number}+"))).map(|number| format!("{number}+"));
     let bare: Vec<String> = bare.collect();
     parts.extend(bare);

@@ -76,10 +76,7 @@ pub struct Command {
 
 /// Commands that show, on a machine, what the tables speak of.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        shows: "GPU and driver",
-        command: "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv",
-    },
+    Command { shows: "GPU and driver", command: "nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv" },
     Command { shows: "driver", command: "cat /proc/driver/nvidia/version" },
     Command {
         shows: "torch, CUDA",

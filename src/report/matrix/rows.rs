@@ -128,7 +128,9 @@ pub(super) fn builds<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Build<'m>>
     let mut rows = Vec::new();
     for release in releases(matrix, ask)? {
         for build in release.builds.iter().filter(|build| build.platform == ask.platform) {
-            let Some(serves_by) = serves(matrix, build.code.as_deref(), build.cuda, ask.gpu.as_ref())? else { continue };
+            let Some(serves_by) = serves(matrix, build.code.as_deref(), build.cuda, ask.gpu.as_ref())? else {
+                continue;
+            };
             rows.push(row(matrix, release, build, serves_by)?);
         }
     }
@@ -186,10 +188,7 @@ fn serves(
 
 fn support(matrix: &Matrix, cuda: CudaMinor) -> Result<Support, Failure> {
     let facts = matrix.cuda()?;
-    Ok(Support {
-        floor: facts.floor(cuda).map(|row| row.driver),
-        native: facts.native(cuda).map(|row| row.driver),
-    })
+    Ok(Support { floor: facts.floor(cuda).map(|row| row.driver), native: facts.native(cuda).map(|row| row.driver) })
 }
 
 /// The torch releases that are asked for, newest first.

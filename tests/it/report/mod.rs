@@ -2,7 +2,8 @@
 
 use gpulock::diag::{Diagnostic, Evidence, Failure};
 use gpulock::lock::Lock;
-use gpulock::report::json::{self, Conflict, Repair};
+use gpulock::report::json;
+use gpulock::resolve::{Conflict, Fact, Gives, Repair};
 use serde_json::{Value, json};
 
 fn read(text: &str) -> Value {
@@ -39,8 +40,11 @@ fn a_conflict_has_its_frozen_fields() {
     let conflict = Conflict {
         target: "cluster".into(),
         explanation: "because".into(),
-        facts: vec![("claim".into(), "source".into())],
-        repairs: vec![Repair { change: "driver >= 525.60.13".into(), torch: "2.8.0".into(), variant: "cu128".into() }],
+        facts: vec![Fact { claim: "claim".into(), source: "source".into() }],
+        repairs: vec![Repair {
+            change: "driver >= 525.60.13".into(),
+            gives: Gives { torch: "2.8.0".into(), variant: Some("cu128".into()), cuda: None },
+        }],
     };
     let expected = json!({
         "schema": "gpulock.conflict/1", "target": "cluster", "explanation": "because",

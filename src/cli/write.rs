@@ -1,0 +1,107 @@
+//! Writes a file whole or not at all: whatever happens, readers see the old text or the new one.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::diag::{Diagnostic, Evidence, Failure};
+
+/// What a write changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// There was no such file.
+    Created,
+    /// The file had other text.
+    Changed,
+    /// The file had this text already, and was not touched.
+    Unchanged,
+}
+
+/// Symbolic links that are followed before a cycle is assumed, as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// Puts `text` into `path` atomically: a temporary file in the same folder, synced, renamed over it.
+///
+/// A symbolic link stays and its target is written; permissions stay; two writers at once leave the text of one.
+///
+/// # Errors
+/// When the file cannot be written; then it is as it was, and nothing is left beside it.
+pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
+    let refuse = |error: io::Error| Failure::unanswerable(explain(path, &error));
+    let target = follow_links(path).map_err(refuse)?;
+    let permissions = match fs::metadata(&target) {
+        Ok(metadata) if metadata.is_dir() => return Err(refuse(ErrorKind::IsADirectory.into())),
+        // A terminal, pipe or device is written to, not replaced.
+        Ok(metadata) if !metadata.is_file() => {
+            return fs::write(&target, text).map(|()| Written::Changed).map_err(refuse);
+        }
+        Ok(metadata) => {
+            if fs::read(&target).is_ok_and(|old| old == text.as_bytes()) {
+                return Ok(Written::Unchanged);
+            }
+            // A rename would pass over what the owner protected.
+            if metadata.permissions().readonly() {
+                return Err(refuse(io::Error::new(ErrorKind::PermissionDenied, "the file is read-only")));
+            }
+            Some(metadata.permissions())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(refuse(error)),
+    };
+    replace(&target, text, permissions.clone()).map_err(refuse)?;
+    Ok(if permissions.is_some() { Written::Changed } else { Written::Created })
+}
+
+fn replace(target: &Path, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    // The umask takes its bits from these, as for any new file.
+    let mode = permissions.clone().unwrap_or_else(|| Permissions::from_mode(0o666));
+    let mut file = tempfile::Builder::new().prefix(&format!(".{name}.")).permissions(mode).tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(target).map_err(|error| error.error)?;
+    // The rename itself outlasts a power failure only when the folder is synced; not every file system can.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// The file that a chain of symbolic links leads to, whether it exists or not.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            // Not a link, or not there.
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::NotFound) => return Ok(path),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+fn explain(path: &Path, error: &io::Error) -> Diagnostic {
+    let shown = path.display();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (why, fix) = match error.kind() {
+        ErrorKind::PermissionDenied => ("it or its folder is read-only for this user", "change the permissions"),
+        ErrorKind::ReadOnlyFilesystem => ("its file system is read-only", "write to another place"),
+        ErrorKind::StorageFull => ("the disk is full", "free some space"),
+        ErrorKind::QuotaExceeded => ("the disk quota is used up", "free some space"),
+        ErrorKind::FileTooLarge => ("files may not be that large here", "raise the limit (`ulimit -f`)"),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => ("its folder does not exist", "create the folder"),
+        ErrorKind::IsADirectory => ("a folder of that name is there", "remove it, or choose another name"),
+        _ => ("the system refused", "see the reason above"),
+    };
+    let kept = if fs::symlink_metadata(path).is_ok_and(|it| !it.is_dir()) { "; the file is as it was" } else { "" };
+    let message = format!("cannot write {shown}: {why}{kept}");
+    Diagnostic::error("cannot-write", message, Evidence::observed(format!("{}", folder.display()), error.to_string()))
+        .fix(fix)
+}

@@ -1,0 +1,4 @@
+//! Files: read with reasons, written whole or not at all.
+
+mod read;
+mod write;
