@@ -54,7 +54,7 @@ fn builds(rows: &[rows::Build<'_>], tables: &Tables<'_>) -> String {
     let mut text = format!("What goes with what ({}), newest first\n\n{}", tables.platform, table.text());
     let _ = write!(
         text,
-        "\n* from {}; without it from the index torch-BUILD, or the one named. driver >=: what runs it at all;\n\
+        "\n* from {}; others from the index torch-BUILD, or the one named. driver >=: what runs it at all;\n\
          native >=: what supports its CUDA in full. t: free-threaded Python too. ?: nobody has read it.\n\
          -: none, or nothing pinned. +: PTX too, which newer GPUs compile.\n",
         tables.default_index
@@ -94,7 +94,7 @@ fn torch(rows: &[rows::Torch<'_>], tables: &Tables<'_>) -> String {
 }
 
 fn cuda(rows: &[rows::Cuda<'_>]) -> String {
-    let head = ["CUDA", "its driver", "driver >=", "native >=", "cuda-compat on", "PTX", "GPUs"];
+    let head = ["CUDA", "its driver", "driver >=", "native >=", "PTX", "GPUs, sm_"];
     let mut table = Table::new(&head);
     let mut last = None;
     for row in rows {
@@ -106,9 +106,8 @@ fn cuda(rows: &[rows::Cuda<'_>]) -> String {
             or_unknown(row.driver),
             once(or_unknown(row.support.floor.as_ref())),
             once(or_unknown(row.support.native.as_ref())),
-            once(row.forward_branches.iter().map(|branch| format!("R{branch}")).collect::<Vec<_>>().join(" ")),
             once(or_unknown(row.ptx_isa)),
-            once(capabilities(&row.gpus)),
+            once(row.gpus.iter().map(|gpu| format!("{}{}", gpu.major, gpu.minor)).collect::<Vec<_>>().join(" ")),
         ]);
     }
     format!("CUDA releases, newest first\n\n{}", table.text())

@@ -82,10 +82,8 @@ pub const COMMANDS: &[Command] = &[
         shows: "torch, CUDA",
         command: "python -c \"import torch; print(torch.__version__, torch.version.cuda)\"",
     },
-    Command {
-        shows: "cuDNN, NCCL",
-        command: "python -c \"import torch; print(torch.backends.cudnn.version(), torch.cuda.nccl.version())\"",
-    },
+    Command { shows: "cuDNN", command: "python -c \"import torch; print(torch.backends.cudnn.version())\"" },
+    Command { shows: "NCCL", command: "python -c \"import torch; print(torch.cuda.nccl.version())\"" },
     Command { shows: "GPU code", command: "python -c \"import torch; print(torch.cuda.get_arch_list())\"" },
     Command { shows: "glibc", command: "ldd --version" },
     Command { shows: "CUDA toolkit", command: "nvcc --version" },

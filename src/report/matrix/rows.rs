@@ -131,7 +131,7 @@ pub(super) fn builds<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Build<'m>>
             let Some(serves_by) = serves(matrix, build.code.as_deref(), build.cuda, ask.gpu.as_ref())? else {
                 continue;
             };
-            rows.push(row(matrix, release, build, serves_by)?);
+            rows.push(row(matrix, release, build, serves_by, ask.gpu.as_ref())?);
         }
     }
     Ok(rows)
@@ -142,14 +142,22 @@ fn row<'m>(
     release: &'m TorchReleaseRow,
     build: &'m TorchBuildRow,
     serves_by: Option<GpuCode>,
+    gpu: Option<&Gpu>,
 ) -> Result<Build<'m>, Failure> {
+    let gpus = matrix.gpu()?;
+    let mut driver = build.cuda.map(|cuda| support(matrix, cuda)).transpose()?;
+    if let (Some(support), Some(row)) = (&mut driver, gpu.and_then(|gpu| gpus.get(gpu.capability))) {
+        // A driver that does not know the GPU runs nothing on it.
+        let first = first_driver(matrix, row.first_driver.as_ref(), row.first_cuda)?;
+        support.floor = support.floor.take().max(first);
+    }
     Ok(Build {
         torch: release.version.to_string(),
         variant: &build.variant,
         index: &build.index,
         platform: build.platform,
         cuda: build.cuda,
-        driver: build.cuda.map(|cuda| support(matrix, cuda)).transpose()?,
+        driver,
         cudnn: build.cudnn.as_ref(),
         nccl: build.nccl.as_ref(),
         triton: build.triton.as_deref(),

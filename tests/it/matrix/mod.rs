@@ -1,3 +1,4 @@
 //! The matrix as a whole: its checks, tables, and how it is kept.
 
 mod check;
+mod show;
