@@ -10,10 +10,14 @@ pub mod diag;
 pub mod python;
 
 pub mod manifest;
+
 pub mod matrix;
 
 pub mod registry;
+
 pub mod resolve;
+
+pub mod inventory;
 
 pub mod lock;
 

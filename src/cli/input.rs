@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::read;
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::lock::Lock;
 use crate::manifest::{self, Ask, Manifest, Platform, PythonAsk, Target};
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
 
@@ -154,9 +155,6 @@ pub fn read(place: &Place, flags: &Flags) -> Result<Input, Failure> {
 }
 
 /// Where the lock is, for commands that need nothing else.
-///
-/// # Errors
-/// When there is no manifest to find it by.
 pub fn lock_path(place: &Place) -> PathBuf {
     if let Some(lock) = &place.lock {
         return lock.clone();
@@ -165,6 +163,22 @@ pub fn lock_path(place: &Place) -> PathBuf {
         return folder.join(LOCK);
     }
     folders().into_iter().map(|folder| folder.join(LOCK)).find(|path| path.exists()).unwrap_or_else(|| LOCK.into())
+}
+
+/// The lock at a path, for commands that need one.
+///
+/// # Errors
+/// When there is none, or it cannot be read.
+pub fn read_lock(path: &Path) -> Result<Lock, Failure> {
+    match read::text_if_there(path)? {
+        Some(text) => Lock::parse(&text, &path.display().to_string()),
+        None => {
+            let evidence = Evidence::observed(path.display().to_string(), "no such file");
+            Err(Failure::unanswerable(
+                Diagnostic::error("lock-missing", "there is no lock here", evidence).fix("run `gpulock resolve`"),
+            ))
+        }
+    }
 }
 
 /// This folder, as a relative path, and those above it.

@@ -1,9 +1,12 @@
 //! The command line: one file a command, each reading like the pipeline.
 
+mod export;
 mod globals;
+mod init;
 mod input;
 mod matrix;
 mod output;
+mod progress;
 pub mod read;
 mod resolve;
 mod source;
@@ -32,6 +35,10 @@ struct Cli {
 enum Command {
     /// Make gpulock.lock from the manifest (or from flags) and the compatibility matrix
     Resolve(resolve::Args),
+    /// Write gpulock.toml from what is here: pyproject.toml, requirements, a Dockerfile, this machine
+    Init(init::Args),
+    /// Print the lock as requirements, constraints or pylock, or write it into pyproject.toml for uv
+    Export(export::Args),
     /// Show the chain of facts that chose a package's version
     Why(why::Args),
     /// Show, validate, refresh and audit the compatibility matrix
@@ -60,6 +67,8 @@ pub fn main() -> ExitCode {
     let globals = &cli.globals;
     let answer = match &cli.command {
         Command::Resolve(args) => resolve::run(args, globals),
+        Command::Init(args) => init::run(args, globals),
+        Command::Export(args) => export::run(args, globals),
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
         Command::Completions { shell } => {

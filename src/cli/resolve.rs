@@ -57,7 +57,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return locked(old.as_ref(), &manifest, &path, globals);
     }
     let matrix = globals.matrix()?;
-    let source = Source::new(&matrix, &manifest, globals)?;
+    let source = Source::new(&matrix, &manifest, globals, args.allow_pending)?;
     let manifest_targets: Vec<&str> = manifest.targets.iter().map(|target| target.name.as_str()).collect();
     if let Some(unknown) = args.targets.iter().find(|name| !manifest_targets.contains(&name.as_str())) {
         return Err(unknown_target(unknown, &manifest_targets));
@@ -66,7 +66,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let requests: Vec<Request> =
         Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
     let keeps: Vec<Keep> = requests.iter().map(|request| keep(old.as_ref(), &request.target.name, args)).collect();
-    let default_index = source.default_index()?;
+    let default_index = source.default_index();
     let contexts: Vec<Context<'_>> = keeps
         .iter()
         .map(|keep| Context { matrix: &matrix, catalog: &source, default_index, pending: args.allow_pending, keep })
@@ -86,6 +86,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
+    globals.tell(&source.warnings());
     if let Some(old) = old.as_ref().filter(|_| !args.targets.is_empty()) {
         lock.adopt(old, &manifest_targets);
     }
@@ -120,13 +121,16 @@ fn keep(old: Option<&Lock>, target: &str, args: &Args) -> Keep {
 
 fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &Source<'_>) -> Result<Lock, Failure> {
     let gpu = &matrix.package()?.gpu;
+    let has_libraries = |chosen: &&Chosen| crate::matrix::matches_any(gpu, &chosen.package);
+    let chosen = solutions.iter().flat_map(|solution| &solution.packages);
+    source.prefetch_libraries(chosen.filter(has_libraries).filter_map(|chosen| chosen.wheel.as_ref()))?;
     Lock::of(
         solutions,
         &Origin {
             inputs: inputs_hash(manifest),
             matrix: matrix.files().digest(),
             url: &|name| source.url(name),
-            has_libraries: &|chosen: &Chosen| crate::matrix::matches_any(gpu, &chosen.package),
+            has_libraries: &|chosen| has_libraries(&chosen),
             catalog: source,
         },
     )

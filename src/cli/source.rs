@@ -1,46 +1,183 @@
-//! Where a run's packages come from: the embedded snapshot alone so far.
+//! Where a run's packages come from: the embedded snapshot, the cache and, unless `--offline`, the indexes.
+//!
+//! Online, an index says what there is; the snapshot spares reading wheels that it knows by their hash. Offline, the
+//! cache stands in for an index, and the snapshot adds to what is older than it or was never fetched.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::Globals;
-use crate::diag::Failure;
-use crate::manifest::Manifest;
+use super::progress::Bar;
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::manifest::{Manifest, without_credentials};
 use crate::matrix::{Matrix, Snapshot};
-use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel};
+use crate::python::{
+    Catalog, CatalogError, Library, MarkerEnv, PackageMetadata, PackageName, Platform, PythonVersion, Release, Wheel,
+};
+use crate::registry::{Client, Mode, Options};
 use crate::version::Pep440;
 
 /// The catalog of a run, and the URLs of its indexes.
 pub struct Source<'m> {
     matrix: &'m Matrix,
+    /// Name and URL as the manifest and the matrix have them.
     indexes: Vec<(String, String)>,
+    default_index: &'m str,
     snapshot: Snapshot<'m>,
+    client: Client,
+    offline: bool,
+    /// An index other than the default one that cannot be asked is passed over, with a warning.
+    lenient: bool,
+    taken: OnceCell<Option<SystemTime>>,
+    env: MarkerEnv,
+    warnings: RefCell<Vec<Diagnostic>>,
 }
 
 impl<'m> Source<'m> {
-    /// The catalog that a manifest needs.
-    pub fn new(matrix: &'m Matrix, manifest: &Manifest, _globals: &Globals) -> Result<Self, Failure> {
+    /// The catalog that a manifest needs. `lenient`: builds of an index that cannot be asked may be locked as pending.
+    ///
+    /// # Errors
+    /// URLs, mirrors or environment variables that are no good.
+    pub fn new(matrix: &'m Matrix, manifest: &Manifest, globals: &Globals, lenient: bool) -> Result<Self, Failure> {
         let mut indexes: Vec<(String, String)> =
             manifest.indexes.iter().map(|index| (index.name.clone(), index.url.clone())).collect();
-        indexes.extend(matrix.index()?.indexes.iter().map(|row| (row.name.clone(), row.url.clone())));
-        Ok(Self { matrix, indexes, snapshot: matrix.snapshot() })
+        for row in &matrix.index()?.indexes {
+            if indexes.iter().all(|(name, _)| *name != row.name) {
+                indexes.push((row.name.clone(), row.url.clone()));
+            }
+        }
+        let default = matrix.index()?.indexes.iter().find(|row| row.default);
+        let mut asked = indexes.clone();
+        for mirror in &globals.mirrors {
+            apply_mirror(mirror, &mut asked)?;
+        }
+        let env = |name: &str| match name {
+            "GPULOCK_CACHE_DIR" if globals.cache_dir.is_some() => {
+                globals.cache_dir.as_ref().map(|path| path.display().to_string())
+            }
+            name => std::env::var(name).ok(),
+        };
+        let named = asked.iter().map(|(name, url)| (name.as_str(), url.as_str()));
+        let mut options = Options::from_environment(named, &env)?;
+        options.mode = if globals.offline { Mode::CacheOnly } else { Mode::Online };
+        options.progress = Arc::new(Bar::new(globals));
+        let python = PythonVersion { major: 3, minor: 12, free_threaded: false };
+        let platform = manifest.targets.first().map_or(Platform::LinuxX86_64, |target| target.platform);
+        Ok(Self {
+            matrix,
+            indexes,
+            default_index: default.map_or(Snapshot::INDEX, |row| row.name.as_str()),
+            snapshot: matrix.snapshot(),
+            client: Client::new(options),
+            offline: globals.offline,
+            lenient,
+            taken: OnceCell::new(),
+            env: MarkerEnv::new(python, platform),
+            warnings: RefCell::default(),
+        })
     }
 
-    /// The URL of an index, without credentials.
+    /// The URL of an index, without credentials and whatever mirror is used.
     pub fn url(&self, name: &str) -> Option<String> {
-        let found = self.indexes.iter().find(|(known, _)| known == name);
-        found.map(|(_, url)| crate::manifest::without_credentials(url))
+        self.indexes.iter().find(|(known, _)| known == name).map(|(_, url)| without_credentials(url))
     }
 
     /// The index that packages come from unless something says otherwise.
-    pub fn default_index(&self) -> Result<&'m str, Failure> {
-        let default = self.matrix.index()?.indexes.iter().find(|row| row.default);
-        Ok(default.map_or(Snapshot::INDEX, |row| row.name.as_str()))
+    pub fn default_index(&self) -> &'m str {
+        self.default_index
     }
+
+    /// What is worth telling at the end.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let mut warnings = self.warnings.borrow().clone();
+        warnings.extend(self.client.warnings());
+        warnings
+    }
+
+    /// Fetches the libraries of wheels that the snapshot does not know, at the same time.
+    ///
+    /// # Errors
+    /// When the snapshot is damaged.
+    pub fn prefetch_libraries<'w>(&self, wheels: impl Iterator<Item = &'w Arc<Wheel>>) -> Result<(), Failure> {
+        let mut unknown = Vec::new();
+        for wheel in wheels {
+            if !self.known(wheel)? {
+                unknown.push(Arc::clone(wheel));
+            }
+        }
+        if !unknown.is_empty() && !self.offline {
+            self.client.prefetch_libraries(&unknown);
+        }
+        Ok(())
+    }
+
+    /// Whether the snapshot has this very wheel.
+    fn known(&self, wheel: &Wheel) -> Result<bool, Failure> {
+        Ok(wheel.sha256.is_some() && self.snapshot.knows(wheel)?)
+    }
+
+    /// When the snapshot was taken.
+    fn taken(&self) -> Option<SystemTime> {
+        *self.taken.get_or_init(|| self.matrix.snapshot_taken())
+    }
+
+    /// Whether the cache alone says what an index has: it was asked after the snapshot was taken.
+    fn cache_decides(&self, index: &str, package: &PackageName) -> bool {
+        let Some(asked) = self.client.page_age(index, package) else { return false };
+        index != Snapshot::INDEX || self.taken().is_none_or(|taken| asked >= taken)
+    }
+
+    /// An index other than the default one may be out of reach when pending artefacts are welcome.
+    fn or_pass_over<T>(&self, index: &str, nothing: T, answer: Result<T, Failure>) -> Result<T, Failure> {
+        match answer {
+            Err(failure) if self.lenient && index != self.default_index => {
+                let mut warnings = self.warnings.borrow_mut();
+                for mut diagnostic in failure.diagnostics {
+                    diagnostic.severity = Severity::Warning;
+                    if !warnings.iter().any(|known| known.message == diagnostic.message) {
+                        warnings.push(diagnostic);
+                    }
+                }
+                Ok(nothing)
+            }
+            other => other,
+        }
+    }
+}
+
+/// `NAME=URL` over the index of that name.
+fn apply_mirror(mirror: &str, indexes: &mut [(String, String)]) -> Result<(), Failure> {
+    let wrong = |message: String, fix: String| {
+        let evidence = Evidence::observed("--mirror", without_credentials(mirror));
+        Failure::unanswerable(Diagnostic::error("usage", message, evidence).fix(fix))
+    };
+    let Some((name, url)) = mirror.split_once('=') else {
+        return Err(wrong("a mirror without name".into(), "write NAME=URL, such as pypi=https://mirror/simple".into()));
+    };
+    let known: Vec<String> = indexes.iter().map(|(known, _)| known.clone()).collect();
+    match indexes.iter_mut().find(|(known, _)| known == name) {
+        Some((_, known)) => *known = url.to_owned(),
+        None => return Err(wrong(format!("there is no index `{name}`"), format!("name one of: {}", known.join(", ")))),
+    }
+    Ok(())
 }
 
 impl Catalog for Source<'_> {
     fn versions(&self, index: &str, package: &PackageName) -> Result<Arc<[Pep440]>, CatalogError> {
-        self.snapshot.versions(index, package)
+        let answer = self.or_pass_over(index, Vec::new().into(), self.client.versions(index, package))?;
+        if !self.offline || self.cache_decides(index, package) {
+            return Ok(answer);
+        }
+        let mut all: Vec<Pep440> = self.snapshot.versions(index, package)?.to_vec();
+        if answer.is_empty() {
+            return Ok(all.into());
+        }
+        all.extend(answer.iter().cloned());
+        all.sort();
+        all.dedup();
+        Ok(all.into())
     }
 
     fn release(
@@ -49,14 +186,52 @@ impl Catalog for Source<'_> {
         package: &PackageName,
         version: &Pep440,
     ) -> Result<Option<Arc<Release>>, CatalogError> {
-        self.snapshot.release(index, package, version)
+        let answer = self.or_pass_over(index, None, self.client.release(index, package, version))?;
+        if !self.offline {
+            return Ok(answer);
+        }
+        // Offline, a wheel that nobody has looked into cannot be chosen.
+        let mut wheels: Vec<Arc<Wheel>> = Vec::new();
+        for wheel in answer.as_deref().map_or(&[][..], |release| &release.wheels) {
+            if self.client.is_cached(wheel) || self.known(wheel)? {
+                wheels.push(Arc::clone(wheel));
+            }
+        }
+        if !self.cache_decides(index, package)
+            && let Some(snapshot) = self.snapshot.release(index, package, version)?
+        {
+            if wheels.is_empty() {
+                return Ok(Some(snapshot));
+            }
+            let have: BTreeSet<Box<str>> = wheels.iter().map(|wheel| wheel.name.file.clone()).collect();
+            wheels.extend(snapshot.wheels.iter().filter(|wheel| !have.contains(&wheel.name.file)).cloned());
+            wheels.sort_by(|a, b| a.name.file.cmp(&b.name.file));
+        }
+        Ok((!wheels.is_empty()).then(|| Arc::new(Release { version: version.clone(), wheels })))
     }
 
     fn metadata(&self, wheel: &Wheel) -> Result<Arc<PackageMetadata>, CatalogError> {
-        self.snapshot.metadata(wheel)
+        let known = if wheel.sha256.is_some() { self.snapshot.known_metadata(wheel)? } else { None };
+        let metadata = match known {
+            Some(metadata) => metadata,
+            None => self.client.metadata(wheel)?,
+        };
+        if !self.offline {
+            // The solver asks for these one by one; all at once is faster.
+            let applying = metadata.requires.iter().filter(|requirement| requirement.applies(&self.env, &[]));
+            let packages: Vec<PackageName> = applying.map(|requirement| requirement.package.clone()).collect();
+            self.client.prefetch(self.default_index, &packages);
+        }
+        Ok(metadata)
     }
 
     fn libraries(&self, wheel: &Wheel) -> Result<Vec<Library>, CatalogError> {
-        self.snapshot.libraries(wheel)
+        let known = if wheel.sha256.is_some() { self.snapshot.known_libraries(wheel)? } else { None };
+        match known {
+            Some(libraries) => Ok(libraries),
+            // The snapshot leaves the list out where a wheel has no library.
+            None if self.known(wheel)? && wheel.index.as_ref() == Snapshot::INDEX => Ok(Vec::new()),
+            None => self.client.libraries(wheel),
+        }
     }
 }

@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Flags, Place};
 use super::source::Source;
-use super::{Answer, Globals, output, read};
+use super::{Answer, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Package, Target, Tier};
 use crate::manifest::{self, Manifest, Stack, parse_package_name};
@@ -35,11 +35,10 @@ pub struct Args {
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let path = input::lock_path(&args.place);
     let name = path.display().to_string();
-    let text = read::text(&path)?;
-    let lock = Lock::parse(&text, &name)?;
+    let lock = input::read_lock(&path)?;
     let manifest = input::read(&args.place, &Flags::default()).ok().map(|input| input.manifest);
     let matrix = globals.matrix()?;
-    let source = Source::new(&matrix, &manifest.clone().unwrap_or_default(), globals)?;
+    let source = Source::new(&matrix, &manifest.clone().unwrap_or_default(), globals, true)?;
     let mut text = String::new();
     let wanted = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
     for target in lock.targets.iter().filter(wanted) {
@@ -119,7 +118,7 @@ fn build(
     let request = request.unwrap_or_else(|| of_machines(target));
     let keep = Keep::default();
     let context =
-        Context { matrix, catalog: source, default_index: source.default_index()?, pending: false, keep: &keep };
+        Context { matrix, catalog: source, default_index: source.default_index(), pending: false, keep: &keep };
     let label = format!("{}+{}", target.torch, target.variant);
     let Some(why) = why(&request, &context, &label, target.python)? else { return Ok(()) };
     if !why.excluded.is_empty() {

@@ -3,6 +3,7 @@
 //! [`parse`] reads it, [`render`] writes it, [`Manifest::normalised`] is what the lock's hash is of.
 
 mod checks;
+pub mod init;
 mod model;
 mod parse;
 pub mod pyproject;

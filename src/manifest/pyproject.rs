@@ -1,6 +1,7 @@
 //! Edits a `pyproject.toml` so that `uv lock` arrives at given versions; comments, order and all else stay.
 //!
-//! What is written is marked, so that it can be written anew: what the user wrote is never taken away.
+//! What is written is marked, so that it can be written anew. Of what the user wrote only one thing gives way: another
+//! index for a locked package, which would lead elsewhere than the lock.
 
 use std::collections::BTreeMap;
 
@@ -120,11 +121,8 @@ impl Editor<'_> {
     /// Sets the environment, unless the user has chosen environments.
     fn environments(&self, uv: &mut dyn TableLike, pins: &UvPins) -> Result<(), Failure> {
         let array = self.array(uv, "environments", "[tool.uv]")?;
-        let marked = array.decor().suffix().and_then(RawString::as_str).is_some_and(|suffix| suffix.contains(MARK));
-        if array.is_empty() || marked {
-            array.clear();
-            array.push(pins.environment.as_str());
-            array.decor_mut().set_suffix(format!(" {MARK}"));
+        if array.is_empty() || array.iter().any(is_marked) {
+            replace_marked(array, [pins.environment.clone()].into_iter());
         }
         Ok(())
     }
@@ -212,14 +210,29 @@ fn leading_name(requirement: &str) -> Option<PackageName> {
     trimmed[..trimmed.find(|c| !name(c)).unwrap_or(trimmed.len())].parse().ok()
 }
 
+/// What stands before an entry: spaces and comments.
+fn prefix(entry: &Value) -> &str {
+    entry.decor().prefix().and_then(RawString::as_str).unwrap_or_default()
+}
+
+fn is_marked(entry: &Value) -> bool {
+    prefix(entry).contains(MARK)
+}
+
 /// Replaces the entries below the mark, to the end of the array.
 fn replace_marked(array: &mut Array, entries: impl Iterator<Item = String>) {
-    let prefix = |value: &Value| value.decor().prefix().and_then(RawString::as_str).unwrap_or_default().to_owned();
-    let marked = array.iter().position(|value| prefix(value).contains(MARK));
+    let marked = array.iter().position(is_marked);
     if let Some(first) = marked {
         // What stands before the mark belongs to the entry above.
-        let before = array.get(first).map(prefix).unwrap_or_default();
-        let before = before.split(MARK).next().unwrap_or_default().trim_end().to_owned();
+        let before = array
+            .get(first)
+            .map(prefix)
+            .unwrap_or_default()
+            .split(MARK)
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned();
         while array.len() > first {
             array.remove(array.len() - 1);
         }
@@ -235,7 +248,7 @@ fn append(array: &mut Array, entries: impl Iterator<Item = String>, comment: Opt
         return;
     }
     let text = |raw: Option<&RawString>| raw.and_then(RawString::as_str).unwrap_or_default().to_owned();
-    let prefixes: Vec<String> = array.iter().map(|value| text(value.decor().prefix())).collect();
+    let prefixes: Vec<String> = array.iter().map(|entry| prefix(entry).to_owned()).collect();
     let one_line = comment.is_none() && !prefixes.is_empty() && prefixes.iter().all(|prefix| !prefix.contains('\n'));
     if one_line {
         array.extend(entries);

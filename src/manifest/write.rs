@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::checks;
-use super::model::{Ask, Manifest, Stack, Target};
+use super::model::{Ask, Manifest, PythonAsk, Stack, Target};
 use crate::version::Specifiers;
 
 /// What a target looks like.
@@ -80,7 +80,7 @@ fn target_table(out: &mut String, target: &Target) {
 fn stack_lines(stack: &Stack) -> Vec<(&'static str, String)> {
     let text = |value: Option<String>| value.map(|value| quoted(&value));
     let lines = [
-        ("python", text(stack.python.as_ref().map(ToString::to_string))),
+        ("python", text(stack.python.as_ref().map(python))),
         ("torch", text(stack.torch.as_ref().map(specifiers))),
         ("torchvision", text(stack.torchvision.as_ref().map(specifiers))),
         ("torchaudio", text(stack.torchaudio.as_ref().map(specifiers))),
@@ -94,11 +94,19 @@ fn stack_lines(stack: &Stack) -> Vec<(&'static str, String)> {
     lines.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))).collect()
 }
 
-/// Specifiers without spaces; `*` when there are none.
-fn specifiers(specifiers: &Specifiers) -> String {
-    let mut parts: Vec<String> = specifiers.iter().map(ToString::to_string).collect();
+/// Specifiers without spaces, ascending; `*` when there are none.
+pub(super) fn specifiers(specifiers: &Specifiers) -> String {
+    let mut parts: Vec<_> = specifiers.iter().map(|one| (one.version(), one.to_string())).collect();
     parts.sort();
+    let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
     if parts.is_empty() { "*".into() } else { parts.join(",") }
+}
+
+fn python(ask: &PythonAsk) -> String {
+    match ask {
+        PythonAsk::Exact(exact) => exact.to_string(),
+        PythonAsk::Range(range) => specifiers(range),
+    }
 }
 
 fn package_value(ask: &Ask) -> String {

@@ -15,6 +15,7 @@ mod snapshot;
 mod torch;
 
 use std::cell::OnceCell;
+use std::time::SystemTime;
 
 pub use cuda::{CudaFacts, DriverRow, Tier};
 pub use files::Files;
@@ -24,7 +25,7 @@ pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
 
 use crate::diag::Failure;
-use schema::{CudnnFile, IndexFile, PackageFile};
+use schema::{CudnnFile, IndexFile, PackageFile, SnapshotFile};
 
 /// The matrix; each kind of fact is read once, when first asked for.
 #[derive(Debug, Default)]
@@ -105,6 +106,12 @@ impl Matrix {
     /// As [`Matrix::cuda`].
     pub fn package(&self) -> Result<&PackageFile, Failure> {
         once(&self.package, || self.files.read("package.toml"))
+    }
+
+    /// When the snapshot was taken; `None` when it does not say.
+    pub fn snapshot_taken(&self) -> Option<SystemTime> {
+        let index: SnapshotFile = self.files.read("snapshot/INDEX.toml").ok()?;
+        index.exclude_newer.parse::<jiff::Timestamp>().ok().map(SystemTime::from)
     }
 
     /// The wheels of the snapshot.

@@ -499,7 +499,7 @@ pub struct IndexRow {
 /// `snapshot/INDEX.toml`
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SnapshotIndex {
+pub struct SnapshotFile {
     /// Day of the snapshot.
     pub retrieved: String,
     /// Where it is from.

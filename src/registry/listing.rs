@@ -43,9 +43,7 @@ impl Client {
         let cached = self.cached_page(index, package);
         if self.mode == Mode::CacheOnly {
             let Some((stamp, entries)) = cached else { return Ok(Page::new(&index.name, package, Vec::new(), None)) };
-            // What cannot be looked into cannot be resolved either.
-            let page = Page::new(&index.name, package, entries, Some(stamp.time()));
-            return Ok(page.filter(|wheel| self.is_cached(wheel)));
+            return Ok(Page::new(&index.name, package, entries, Some(stamp.time())));
         }
         if let Some((stamp, entries)) = &cached
             && stamp.fresh(FRESH)

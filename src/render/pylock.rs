@@ -42,15 +42,19 @@ fn place(file: &str, wheel: &Wheel, beside: &Beside<'_>) -> Option<String> {
 }
 
 fn without_address(files: &[&str]) -> Failure {
+    const SHOWN: usize = 3;
     let message = format!(
-        "pylock.toml needs the address of every wheel, and that of {} is not known: the lock is free of addresses, so \
-         they are asked of the indexes",
+        "pylock.toml needs the address of every wheel, and {} have none: the lock is free of addresses, so that it is \
+         the same behind any mirror",
         files.len()
     );
-    let seen = Evidence::observed("gpulock.lock", files.join(", "));
+    let more = files.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = files.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let seen = Evidence::observed("gpulock.lock", format!("without address: {shown}{more}"));
     Failure::unanswerable(
         Diagnostic::error("wheel-without-address", message, seen)
-            .fix("run it without `--offline`, or name a folder that holds the wheels"),
+            .fix("let the indexes be asked (without `--offline`), or name a folder that holds the wheels"),
     )
 }
 

@@ -50,13 +50,34 @@ pub fn diagnostics<'a>(all: impl IntoIterator<Item = &'a Diagnostic>, style: Sty
     blocks.join("\n")
 }
 
-/// One diagnostic; ends with a line feed.
-pub fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
-    let (word, color) = match diagnostic.severity {
+/// Diagnostics, one a line with their first place: for many small notes.
+pub fn brief<'a>(all: impl IntoIterator<Item = &'a Diagnostic>, style: Style) -> String {
+    let mut out = String::new();
+    for one in all {
+        let (word, color) = heading(one.severity);
+        let place = match one.evidence.first() {
+            Some(Evidence::Span { file, line, .. }) => format!("{file}:{line}: "),
+            Some(Evidence::Observed { what, .. }) => format!("{what}: "),
+            Some(Evidence::Fact { .. }) | None => String::new(),
+        };
+        let fix = one.fix.as_ref().map(|fix| format!(" ({fix})")).unwrap_or_default();
+        let text = printable(&format!("{place}{}{fix}", one.message)).replace('\n', " ");
+        let _ = writeln!(out, "{}: {text}", style.paint(color, word));
+    }
+    out
+}
+
+fn heading(severity: Severity) -> (&'static str, &'static str) {
+    match severity {
         Severity::Error => ("error", RED),
         Severity::Warning => ("warning", YELLOW),
         Severity::Note => ("note", GREEN),
-    };
+    }
+}
+
+/// One diagnostic; ends with a line feed.
+pub fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
+    let (word, color) = heading(diagnostic.severity);
     let mut lines = printable(&diagnostic.message);
     let first = lines.split_once('\n').map_or(lines.len(), |(first, _)| first.len());
     let rest = lines.split_off(first);
@@ -170,6 +191,13 @@ error[unknown-key]: unknown key `tourch` in [stack]
         }
         plain.push_str(rest);
         assert_eq!(plain, diagnostic(&problem, Style::default()));
+    }
+
+    #[test]
+    fn brief_is_one_line_each() {
+        let place = SourceText::new("a", "x").span(None);
+        let problem = Diagnostic::warning("x", "b\nc", place).fix("d");
+        assert_eq!(brief([&problem, &problem], Style::default()), "warning: a:1: b c (d)\n".repeat(2));
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Solution {
             platform: packages.runtime.platform,
             glibc,
             driver: driver_use(request, &candidate, machine, matrix)?,
-            inferred: inferred(&candidate, machine, matrix)?,
+            inferred: inferred(&candidate),
             stack,
             gpus,
             packages: chosen,
@@ -247,8 +247,9 @@ fn driver_use(
     Ok(DriverUse { given: request.target.driver.as_ref().map(ToString::to_string), floor, native, tier })
 }
 
-/// The inferred facts that a choice rests on.
-fn inferred(candidate: &Candidate, machine: &Machine, matrix: &Matrix) -> Result<Vec<String>, Failure> {
+/// The inferred facts that a choice rests on. A GPU's inferred first driver is none: a driver that reaches it supports a
+/// CUDA that knows the GPU.
+fn inferred(candidate: &Candidate) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(build) = &candidate.build {
         let row = build.row();
@@ -257,12 +258,7 @@ fn inferred(candidate: &Candidate, machine: &Machine, matrix: &Matrix) -> Result
             facts.push(format!("torch {} as a whole", candidate.label()));
         }
     }
-    for gpu in &machine.gpus {
-        if machine.driver.is_some() && first_driver(matrix, gpu)?.is_some_and(|(.., inferred)| inferred) {
-            facts.push(format!("first driver of {}", gpu.name));
-        }
-    }
-    Ok(facts)
+    facts
 }
 
 /// The Python packages among the solver's nodes, and the extras of them.

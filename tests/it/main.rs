@@ -1,8 +1,10 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
 mod cli;
+mod inventory;
 mod lock;
 mod manifest;
 mod matrix;
+mod render;
 mod report;
 mod resolve;

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use self::form::Sheet;
 use self::place::{Source, Step};
 use super::files::Files;
-use super::schema::{CudaFile, CudnnFile, DriverFile, GpuFile, IndexFile, PackageFile, SnapshotIndex, TorchFile};
+use super::schema::{CudaFile, CudnnFile, DriverFile, GpuFile, IndexFile, PackageFile, SnapshotFile, TorchFile};
 use crate::diag::{Diagnostic, Evidence};
 
 /// How far to look.
@@ -100,7 +100,7 @@ struct Book<'a> {
     torches: Vec<Sheet<'a, TorchFile>>,
     index: Option<Sheet<'a, IndexFile>>,
     package: Option<Sheet<'a, PackageFile>>,
-    snapshot: Option<Sheet<'a, SnapshotIndex>>,
+    snapshot: Option<Sheet<'a, SnapshotFile>>,
     /// Folders (`cuda/`) with a file of which nothing could be read.
     lost: Vec<&'static str>,
 }

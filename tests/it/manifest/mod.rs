@@ -2,3 +2,5 @@
 
 mod bad;
 mod good;
+mod init;
+mod pyproject;

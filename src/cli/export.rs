@@ -1,0 +1,96 @@
+//! `gpulock export FORMAT`: the lock becomes a file of another tool.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::input::{self, Place};
+use super::source::Source;
+use super::{Answer, Globals, output, read, write};
+use crate::diag::Failure;
+use crate::lock::{Lock, Target};
+use crate::manifest::Manifest;
+use crate::matrix::Matrix;
+use crate::python::Catalog;
+use crate::render::{self, Beside, Format};
+
+/// Flags of `gpulock export`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// requirements (hashes), constraints, pylock (PEP 751) or uv (edits pyproject.toml)
+    #[arg(value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    place: Place,
+    /// The target, where the lock has several
+    #[arg(long, env = "GPULOCK_TARGET")]
+    target: Option<String>,
+    /// For `uv`: the pyproject.toml to edit [default: pyproject.toml beside the lock; `-o` writes elsewhere]
+    #[arg(long, value_name = "FILE")]
+    pyproject: Option<PathBuf>,
+    /// For `pylock`: a folder with wheels whose address is not known
+    #[arg(long, value_name = "DIR")]
+    wheels: Option<String>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No lock or a damaged one, an unknown target, artefacts that are pending.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let path = input::lock_path(&args.place);
+    let lock = input::read_lock(&path)?;
+    let target = args.target.as_deref();
+    let mut beside = Beside { wheel_folder: args.wheels.as_deref(), ..Beside::default() };
+    match args.format {
+        Format::Requirements | Format::Constraints => {}
+        Format::Pylock => beside.addresses = addresses(&lock, render::choose(&lock, target)?, globals)?,
+        Format::Uv => return uv(args, globals, &lock, &path),
+    }
+    output::write(globals, &render::render(args.format, &lock, target, &beside)?)?;
+    Ok(Answer::Yes)
+}
+
+/// Edits a pyproject.toml in place, or writes the edited text where `-o` says.
+fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &std::path::Path) -> Result<Answer, Failure> {
+    let folder = lock_path.parent().map_or_else(PathBuf::new, PathBuf::from);
+    let file = args.pyproject.clone().unwrap_or_else(|| folder.join("pyproject.toml"));
+    let old = read::text_if_there(&file)?.unwrap_or_default();
+    let whole = std::env::current_dir().unwrap_or_default().join(&folder);
+    let project = whole.file_name().map_or_else(|| "project".into(), |name| name.to_string_lossy().into_owned());
+    let beside = Beside { pyproject: &old, project: &project, ..Beside::default() };
+    let text = render::render(Format::Uv, lock, args.target.as_deref(), &beside)?;
+    if globals.output.is_some() {
+        output::write(globals, &text)?;
+    } else if text == old {
+        output::stdout(&format!("{} is up to date\n", file.display()))?;
+    } else {
+        write::atomically(&file, &text)?;
+        output::stdout(&format!("wrote {}\n", file.display()))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Where the wheels of a target are, as their indexes say now or said when they were last asked.
+fn addresses(lock: &Lock, target: &Target, globals: &Globals) -> Result<BTreeMap<String, String>, Failure> {
+    let matrix: Matrix = globals.matrix()?;
+    let manifest = Manifest {
+        indexes: lock
+            .indexes
+            .iter()
+            .map(|(name, url)| crate::manifest::Index { name: name.clone(), url: url.clone(), packages: Vec::new() })
+            .collect(),
+        ..Manifest::default()
+    };
+    let source = Source::new(&matrix, &manifest, globals, false)?;
+    let mut addresses = BTreeMap::new();
+    for (name, package) in &target.packages {
+        let (Some((file, _)), Some(index)) = (lock.wheel(package), lock.index_of(package)) else { continue };
+        let release = source.release(index, name, &package.version)?;
+        let wheels = release.as_deref().map_or(&[][..], |release| &release.wheels);
+        let url = wheels.iter().find(|wheel| *wheel.name.file == *file).and_then(|wheel| wheel.url.clone());
+        addresses.extend(url.map(|url| (file.to_owned(), url.into())));
+    }
+    Ok(addresses)
+}

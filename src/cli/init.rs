@@ -1,0 +1,173 @@
+//! `gpulock init`: the first manifest, from what is here.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+
+use super::input::{Flags, MANIFEST};
+use super::{Answer, Globals, output, read, write};
+use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
+use crate::inventory::host;
+use crate::manifest::init::{self, Machines, Source};
+use crate::manifest::{self, PythonAsk};
+
+/// Flags of `gpulock init`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Files to read [default: pyproject.toml, requirements*.txt and Dockerfile of this folder]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Take GPUs, driver and platform from this machine
+    #[arg(long, env = "GPULOCK_FROM_HOST", value_parser = clap::builder::FalseyValueParser::new())]
+    from_host: bool,
+    /// Write over a gpulock.toml that is here
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// A manifest that is here already, files that cannot be read.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let path = Path::new(MANIFEST);
+    if path.exists() && !args.force {
+        let evidence = Evidence::observed(MANIFEST, "is here");
+        let error = Diagnostic::error("manifest-exists", format!("{MANIFEST} is here already"), evidence);
+        return Err(Failure::no(error.fix("edit it, or write over it with --force")));
+    }
+    let mut texts: Vec<(String, String)> = Vec::new();
+    let files = if args.files.is_empty() { found()? } else { args.files.clone() };
+    for file in files {
+        read_with_includes(&file, &mut texts)?;
+    }
+    let sources: Vec<Source<'_>> = texts.iter().map(|(name, text)| source(name, text)).collect();
+    let mut machines = Machines::default();
+    let mut notes = Vec::new();
+    if args.from_host {
+        notes.extend(from_host(&mut machines));
+    }
+    let flags = &args.flags;
+    if !flags.gpus.is_empty() {
+        machines.gpus.clone_from(&flags.gpus);
+    }
+    machines.driver = flags.driver.clone().or(machines.driver);
+    machines.platform = flags.platform.or(machines.platform);
+    machines.glibc = flags.glibc.clone().or(machines.glibc);
+    let mut proposal = init::propose(&sources, &machines)?;
+    let stack = &mut proposal.manifest.stack;
+    stack.python = flags.python.clone().or(stack.python.take());
+    stack.torch = flags.torch.clone().or(stack.torch.take());
+    stack.torchvision = flags.torchvision.clone().or(stack.torchvision.take());
+    stack.torchaudio = flags.torchaudio.clone().or(stack.torchaudio.take());
+    stack.cuda = flags.cuda.clone().or(stack.cuda.take());
+    stack.cudnn = flags.cudnn.clone().or(stack.cudnn.take());
+    stack.variant = flags.variant.clone().or(stack.variant.take());
+    if matches!((&stack.python, machines.python), (None, Some(_))) {
+        stack.python = machines.python.map(PythonAsk::Exact);
+    }
+    globals.tell(notes.iter().chain(&proposal.notes));
+    write::atomically(path, &manifest::render(&proposal.manifest))?;
+    let mut text = format!("wrote {MANIFEST}\n");
+    let attributes = Path::new(".gitattributes");
+    let old = read::text_if_there(attributes)?.unwrap_or_default();
+    if let Some(new) = init::gitattributes(&old) {
+        write::atomically(attributes, &new)?;
+        text.push_str("wrote .gitattributes\n");
+    }
+    let ready = proposal.manifest.targets.iter().all(|target| !target.gpus.is_empty());
+    text.push_str(if ready && !proposal.manifest.targets.is_empty() {
+        "next: gpulock resolve\n"
+    } else {
+        "next: name the GPUs and the driver in gpulock.toml, then gpulock resolve\n"
+    });
+    output::write(globals, &text)?;
+    Ok(Answer::Yes)
+}
+
+/// The files of this folder that say something.
+fn found() -> Result<Vec<PathBuf>, Failure> {
+    let mut files: Vec<PathBuf> =
+        ["pyproject.toml", "Dockerfile"].map(PathBuf::from).into_iter().filter(|p| p.is_file()).collect();
+    let failed = |error: std::io::Error| {
+        let evidence = Evidence::observed("this folder", error.to_string());
+        Failure::unanswerable(Diagnostic::error("cannot-read", "this folder cannot be read", evidence))
+    };
+    let mut requirements = Vec::new();
+    for entry in std::fs::read_dir(".").map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if name.starts_with("requirements") && (name.ends_with(".txt") || name.ends_with(".in")) {
+            requirements.push(PathBuf::from(name));
+        }
+    }
+    requirements.sort();
+    files.extend(requirements);
+    Ok(files)
+}
+
+/// Reads a file and, for requirements files, those that it includes; each once.
+fn read_with_includes(file: &Path, texts: &mut Vec<(String, String)>) -> Result<(), Failure> {
+    let name = file.display().to_string();
+    if texts.iter().any(|(known, _)| *known == name) {
+        return Ok(());
+    }
+    let text = read::text(file)?;
+    let is_requirements = matches!(source(&name, &text), Source::Requirements(_));
+    texts.push((name, text.clone()));
+    if is_requirements {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        for include in init::includes(&text) {
+            read_with_includes(&folder.join(include), texts)?;
+        }
+    }
+    Ok(())
+}
+
+/// What kind of file a name stands for.
+fn source<'a>(name: &'a str, text: &'a str) -> Source<'a> {
+    let file = Path::new(name).file_name().map_or_else(String::new, |file| file.to_string_lossy().to_lowercase());
+    if file.ends_with(".toml") {
+        Source::Pyproject(SourceText::new(name, text))
+    } else if file.contains("dockerfile") || file.contains("containerfile") {
+        Source::Dockerfile(SourceText::new(name, text))
+    } else {
+        Source::Requirements(SourceText::new(name, text))
+    }
+}
+
+/// What this machine says, as machines and as notes.
+fn from_host(machines: &mut Machines) -> Vec<Diagnostic> {
+    let host = host::read(Path::new("/"), std::env::consts::ARCH, &host::ask);
+    let mut notes = Vec::new();
+    let mut note = |what: String, seen: &Evidence| notes.push(Diagnostic::note("from-host", what, seen.clone()));
+    if let Some(fact) = &host.driver {
+        note(format!("driver {}", fact.value), &fact.seen);
+        machines.driver = fact.value.to_string().parse().ok();
+    }
+    for fact in &host.gpus {
+        note(format!("GPU {}", fact.value), &fact.seen);
+        machines.gpus.push(fact.value.clone());
+    }
+    if let Some(fact) = &host.platform {
+        note(format!("platform {}", fact.value), &fact.seen);
+        machines.platform = Some(fact.value);
+    }
+    if let Some(fact) = &host.glibc {
+        note(format!("glibc {}", fact.value), &fact.seen);
+        machines.glibc = Some(fact.value.clone());
+    }
+    if let Some(fact) = &host.python {
+        note(format!("Python {}", fact.value), &fact.seen);
+        machines.python = Some(fact.value);
+    }
+    if host.gpus.is_empty() {
+        let evidence = Evidence::observed("/proc/driver/nvidia, nvidia-smi", "no GPU");
+        notes.push(
+            Diagnostic::warning("from-host", "this machine shows no NVIDIA GPU", evidence)
+                .fix("name the GPUs in gpulock.toml"),
+        );
+    }
+    notes
+}

@@ -1,0 +1,65 @@
+//! Progress on a terminal: what the registry client fetches, as a bar on standard error.
+
+use std::sync::Mutex;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Globals;
+use crate::registry::Progress;
+
+/// A bar that shows while something is fetched; indicatif draws nothing when standard error is no terminal.
+pub struct Bar {
+    quiet: bool,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Bar {
+    /// The bar that these flags ask for.
+    pub fn new(globals: &Globals) -> Self {
+        Self { quiet: globals.quiet > 0, bar: Mutex::new(None) }
+    }
+
+    fn with(&self, act: impl FnOnce(&mut Option<ProgressBar>)) {
+        // A panic of another thread leaves a bar that can still be drawn.
+        act(&mut self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
+}
+
+impl Progress for Bar {
+    fn start(&self, total: usize) {
+        if self.quiet || total == 0 {
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {wide_msg}") {
+            bar.set_style(style);
+        }
+        self.with(|slot| *slot = Some(bar));
+    }
+
+    fn tick(&self, name: &str) {
+        self.with(|slot| {
+            if let Some(bar) = slot {
+                bar.set_message(name.to_owned());
+                bar.inc(1);
+            }
+        });
+    }
+
+    fn finish(&self) {
+        self.with(|slot| {
+            if let Some(bar) = slot.take() {
+                bar.finish_and_clear();
+            }
+        });
+    }
+
+    fn bytes(&self, name: &str, done: u64, total: Option<u64>) {
+        self.with(|slot| {
+            if let Some(bar) = slot {
+                let total = total.map_or_else(String::new, |total| format!(" of {} MB", total / 1_000_000));
+                bar.set_message(format!("{name}: {}{total} MB", done / 1_000_000));
+            }
+        });
+    }
+}

@@ -1,0 +1,3 @@
+//! Facts of machines.
+
+mod host;
