@@ -6,19 +6,41 @@ use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use zip::ZipArchive;
-use zip::read::{ArchiveOffset, Config};
+use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::result::ZipError;
 
 use super::range::{RangeReader, Remote};
 use crate::diag::Failure;
 use crate::python::{PackageName, WheelName};
 
-/// Larger METADATA and RECORD are refused: nothing real comes near.
-const METADATA_LIMIT: u64 = 16 << 20;
-const RECORD_LIMIT: u64 = 64 << 20;
+/// A file in a wheel's `.dist-info` folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InfoFile {
+    Metadata,
+    Record,
+}
+
+impl InfoFile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Metadata => "METADATA",
+            Self::Record => "RECORD",
+        }
+    }
+
+    /// A larger one is refused; nothing real comes near.
+    pub(super) fn limit(self) -> u64 {
+        match self {
+            Self::Metadata => 16 << 20,
+            Self::Record => 64 << 20,
+        }
+    }
+}
 
 /// Parts that a search sees overlap by this many bytes, so that a pattern of up to this length is never cut in two.
 pub const OVERLAP: usize = 4096;
+/// METADATA and RECORD within so many bytes are fetched together.
+const CLOSE: u64 = 2 << 20;
 /// How much more than the overlap a search sees at once.
 const PART: usize = 256 << 10;
 
@@ -118,35 +140,46 @@ impl<'a> Archive<'a> {
         Ok(Self { zip, remote, folder })
     }
 
-    /// The bytes of METADATA.
-    pub(super) fn metadata(&mut self) -> Result<Vec<u8>, Damage> {
-        self.member("METADATA", METADATA_LIMIT)
-    }
-
-    /// The bytes of RECORD.
-    pub(super) fn record(&mut self) -> Result<Vec<u8>, Damage> {
-        self.member("RECORD", RECORD_LIMIT)
-    }
-
-    fn member(&mut self, name: &str, limit: u64) -> Result<Vec<u8>, Damage> {
-        let path = format!("{}{name}", self.folder);
+    /// The bytes of a file in the wheel's own `.dist-info` folder.
+    pub(super) fn read(&mut self, file: InfoFile) -> Result<Vec<u8>, Damage> {
+        let path = format!("{}{}", self.folder, file.name());
         let Some(at) = self.zip.index_for_name(&path) else {
             return Err(Damage::Content(format!("it has no {path}")));
         };
+        let limit = file.limit();
+        let too_large = || Damage::Content(format!("its {} is larger than {limit} bytes", file.name()));
         let entry = self.zip.by_index_data(at)?;
-        let too_large = || Damage::Content(format!("its {name} is larger than {limit} bytes"));
         if entry.size() > limit || entry.compressed_size() > limit {
             return Err(too_large());
         }
         if let Some(remote) = &self.remote {
-            // The local header has a fixed part, the name, and fields of unknown length.
-            let header = 30 + path.len() as u64 + 256;
-            remote.want(entry.header_start(), entry.header_start() + header + entry.compressed_size())?;
+            let (start, end) = self.both().unwrap_or_else(|| place(&entry));
+            remote.want(start, end)?;
         }
         let mut bytes = Vec::new();
         // The size in the directory may be a lie.
         self.zip.by_index(at)?.take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+    }
+
+    /// Where METADATA and RECORD lie, if that is close together, as it mostly is: who wants one soon wants the other.
+    fn both(&self) -> Option<(u64, u64)> {
+        let [metadata, record] = [InfoFile::Metadata, InfoFile::Record].map(|file| {
+            let at = self.zip.index_for_name(&format!("{}{}", self.folder, file.name()))?;
+            self.zip.by_index_data(at).ok().as_ref().map(place)
+        });
+        let ((start, end), (other_start, other_end)) = (metadata?, record?);
+        let (start, end) = (start.min(other_start), end.max(other_end));
+        (end - start <= CLOSE).then_some((start, end))
+    }
+
+    /// Whether that file can be read without a request.
+    pub(super) fn holds(&self, file: InfoFile) -> bool {
+        let Some(remote) = &self.remote else { return true };
+        let at = self.zip.index_for_name(&format!("{}{}", self.folder, file.name()));
+        let Some(Ok(entry)) = at.map(|at| self.zip.by_index_data(at)) else { return false };
+        let (start, end) = place(&entry);
+        remote.holds(start, end)
     }
 
     /// Unpacks the first member whose path is `suffix` or ends with `/suffix`, until `find` says true.
@@ -178,6 +211,12 @@ impl<'a> Archive<'a> {
             }
         }
     }
+}
+
+/// Where a member lies, give or take: its local header has a fixed part, the name, and fields of unknown length.
+fn place(entry: &ZipFileEntry) -> (u64, u64) {
+    let header = 30 + entry.name_raw().len() as u64 + 256;
+    (entry.header_start(), entry.header_start() + header + entry.compressed_size())
 }
 
 /// The wheel's own `.dist-info` folder: the only one, or among several the one of its name and version.

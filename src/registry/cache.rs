@@ -68,6 +68,16 @@ pub(super) enum Kind {
     Libraries,
 }
 
+impl Kind {
+    /// The file that it is from.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Metadata => "METADATA",
+            Self::Libraries => "RECORD",
+        }
+    }
+}
+
 pub(super) struct Cache {
     root: PathBuf,
     /// Why writing was given up.
@@ -87,11 +97,7 @@ impl Cache {
         // A wheel without a hash is known by its address.
         let by_address = || hex(&Sha256::digest(wheel.url.as_deref().unwrap_or(&wheel.name.file)));
         let key = wheel.sha256.as_deref().map_or_else(by_address, str::to_owned);
-        let kind = match kind {
-            Kind::Metadata => "metadata",
-            Kind::Libraries => "libraries",
-        };
-        self.folder(index).join("wheels").join(format!("{key}.{kind}.json"))
+        self.folder(index).join("wheels").join(format!("{key}.{}.json", kind.title().to_ascii_lowercase()))
     }
 
     fn folder(&self, index: &IndexSource) -> PathBuf {

@@ -113,7 +113,7 @@ impl Client {
     ) -> Result<Search, Failure> {
         let index = self.index(&wheel.index)?;
         let (url, _) = self.address(index, wheel)?;
-        self.open(index, wheel, &url, |_, archive| archive.search(member, find))
+        self.open(index, wheel, &url, |archive| archive.search(member, find))
     }
 
     /// What went over the network so far.

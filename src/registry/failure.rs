@@ -119,6 +119,17 @@ pub(super) fn wheel_unlisted(index: &str, file: &str) -> Failure {
     )
 }
 
+/// A wheel of the right name whose index now promises other content.
+pub(super) fn wheel_replaced(index: &str, file: &str, expected: &str, found: &str) -> Failure {
+    failure(
+        "hash-mismatch",
+        format!("index `{index}` lists a {file} that is not the expected one: its sha256 differs"),
+        format!("index `{index}`"),
+        format!("lists {file} with sha256 {found}, not {expected}"),
+        "find out why the file was replaced before you use it; another index may still have the expected one".into(),
+    )
+}
+
 /// Something that only the network has, in [`Mode::CacheOnly`](super::Mode::CacheOnly).
 pub(super) fn not_cached(index: &str, file: &str, what: &str) -> Failure {
     failure(

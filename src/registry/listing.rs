@@ -23,6 +23,8 @@ use crate::python::PackageName;
 
 /// A page is asked for again after this time, where its server does not say.
 const FRESH: Duration = Duration::from_secs(600);
+/// A page is asked for again after so many seconds, whatever its server says: new releases must not stay unseen.
+const LONGEST: u64 = 24 * 3600;
 /// The largest page that is read; the largest real one has a few megabytes.
 const PAGE_LIMIT: u64 = 256 << 20;
 
@@ -36,7 +38,7 @@ enum Answer {
 impl Client {
     pub(super) fn load_page(&self, index: &IndexSource, package: &PackageName) -> Result<Page, Failure> {
         let url = page_url(index, package);
-        if url.scheme() == "file" {
+        if !index.is_remote() {
             return Ok(Page::new(&index.name, package, local_page(index, &url)?, None));
         }
         let path = self.cache.page(index, package);
@@ -156,7 +158,7 @@ fn stamp_of(url: &Url, headers: &HeaderMap) -> (Stamp, bool) {
         }
     }
     let age: u64 = text(AGE).and_then(|age| age.trim().parse().ok()).unwrap_or_default();
-    stamp.max_age = stamp.max_age.map(|limit| limit.saturating_sub(age));
+    stamp.max_age = stamp.max_age.map(|limit| limit.saturating_sub(age).min(LONGEST));
     (stamp, keep)
 }
 
@@ -215,6 +217,7 @@ mod tests {
         };
         assert_eq!(limit("max-age=600, public", "100"), (Some(500), true));
         assert_eq!(limit("No-Cache, max-age=600", "0"), (Some(0), true));
+        assert_eq!(limit("max-age=31536000, immutable", "5"), (Some(LONGEST), true));
         assert_eq!(limit("private, no-store", "0"), (None, false));
         assert_eq!(limit("max-age=soon", "x"), (None, true));
     }

@@ -53,6 +53,12 @@ impl IndexSource {
             .or_else(|| url.host_str().and_then(|host| netrc.machine_or_default(host)).cloned());
         Ok(Self { name: name.into(), url, credentials })
     }
+
+    /// False for a folder on this machine. Such an index needs no cache: what is in it may change at any time, and costs
+    /// nothing to read again.
+    pub(super) fn is_remote(&self) -> bool {
+        self.url.scheme() != "file"
+    }
 }
 
 /// Whether the network may be used.

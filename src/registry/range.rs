@@ -1,9 +1,8 @@
 //! A file on a server, read here and there: takes its address, gives [`Read`] and [`Seek`] over range requests (RFC
 //! 9110, section 14).
 //!
-//! A zip archive is read from its end. The first request takes a tail that most likely holds the central directory and
-//! the small files in front of it, and later ones fill the gap up to what is held already, so that a handful of requests
-//! does for any wheel.
+//! A zip archive is read from its end. The first request takes a tail that for most wheels holds all that is wanted, and
+//! later ones fill the gap up to what is held already, so that a handful of requests does for any wheel.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,12 +17,9 @@ use super::options::IndexSource;
 use super::transport::{Request, Transport, Trouble, unexpected};
 use crate::diag::Failure;
 
-/// The least and the most that the first request asks for.
-const TAIL: std::ops::RangeInclusive<u64> = 64 << 10..=2 << 20;
-/// The first request asks for this part of a file; central directories take about a thousandth of a large wheel.
-const TAIL_SHARE: u64 = 512;
-/// The tail of a file whose size is unknown.
-const TAIL_UNKNOWN: u64 = 256 << 10;
+/// What the first request asks for: enough for the central directory, METADATA and RECORD of most wheels, little beside
+/// one of the few that have thousands of members.
+const TAIL: u64 = 256 << 10;
 /// A gap of at most this is closed in one request.
 const GAP: u64 = 4 << 20;
 /// Read ahead: at first, and after reading on and on.
@@ -84,7 +80,7 @@ impl<'a> Remote<'a> {
     ) -> Result<Opened<'a>, Failure> {
         let first = match size {
             Some(size) => tail_of(transport, index, url, size)?,
-            None => match first_range(transport, index, url, format!("bytes=-{TAIL_UNKNOWN}"))? {
+            None => match first_range(transport, index, url, format!("bytes=-{TAIL}"))? {
                 First::Size(size) => tail_of(transport, index, url, size)?,
                 other => other,
             },
@@ -94,11 +90,11 @@ impl<'a> Remote<'a> {
             First::Whole(body) => return Ok(Opened::Whole(body)),
             First::Size(_) | First::NoRanges => return Ok(Opened::NoRanges),
         };
-        if size.is_some_and(|size| size != total) {
-            let fact = format!("the file has {total} bytes, but the page says {}", size.unwrap_or_default());
-            return Err(failure::bad_answer(index, url, &fact));
+        check_size(index, url, size, total)?;
+        if start + body.len() as u64 != total {
+            return Ok(Opened::NoRanges);
         }
-        if start == 0 && body.len() as u64 == total {
+        if start == 0 {
             return Ok(Opened::Whole(body));
         }
         let held = Held { parts: vec![(start, body)], ahead: (0, *AHEAD.start()) };
@@ -114,13 +110,21 @@ impl<'a> Remote<'a> {
     /// Makes sure that `start..end` is held, with one request if it is not.
     pub(super) fn want(&self, start: u64, end: u64) -> Result<(), Failure> {
         let end = end.min(self.size);
-        let mut from = start;
-        for (at, part) in &self.held.borrow().parts {
-            if (*at..*at + part.len() as u64).contains(&from) {
-                from = *at + part.len() as u64;
-            }
-        }
+        let from = self.held_until(start);
         if from < end { self.fetch(from, end) } else { Ok(()) }
+    }
+
+    /// Whether `start..end` can be read without a request.
+    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
+        self.held_until(start) >= end.min(self.size)
+    }
+
+    fn held_until(&self, start: u64) -> u64 {
+        let held = self.held.borrow();
+        held.parts.iter().fold(start, |from, (at, part)| {
+            let end = *at + part.len() as u64;
+            if (*at..end).contains(&from) { end } else { from }
+        })
     }
 
     fn fetch(&self, start: u64, end: u64) -> Result<(), Failure> {
@@ -176,13 +180,23 @@ impl<'a> Remote<'a> {
     }
 }
 
+/// Refuses a file whose size is not what its page says.
+pub(super) fn check_size(index: &IndexSource, url: &Url, said: Option<u64>, found: u64) -> Result<(), Failure> {
+    match said {
+        Some(said) if said != found => {
+            let fact = format!("the file has {found} bytes, but its page says {said}");
+            Err(failure::bad_answer(index, url, &fact))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The tail of a file of `size` bytes.
 fn tail_of(transport: &Transport, index: &IndexSource, url: &Url, size: u64) -> Result<First, Failure> {
-    let length = (size / TAIL_SHARE).clamp(*TAIL.start(), *TAIL.end()).min(size);
-    if length == 0 {
+    if size == 0 {
         return Err(failure::bad_answer(index, url, "the file is empty"));
     }
-    first_range(transport, index, url, format!("bytes={}-{}", size - length, size - 1))
+    first_range(transport, index, url, format!("bytes={}-{}", size.saturating_sub(TAIL), size - 1))
 }
 
 fn first_range(transport: &Transport, index: &IndexSource, url: &Url, range: String) -> Result<First, Failure> {
@@ -194,11 +208,7 @@ fn first_range(transport: &Transport, index: &IndexSource, url: &Url, range: Str
         match status {
             StatusCode::PARTIAL_CONTENT if !response.headers().contains_key(CONTENT_ENCODING) => {
                 let Some((start, total)) = content_range(&response) else { return Ok(First::NoRanges) };
-                let body = transport.body(&request, response, *TAIL.end())?;
-                if start + body.len() as u64 != total {
-                    return Ok(First::NoRanges);
-                }
-                Ok(First::Part { start, total, body })
+                Ok(First::Part { start, total, body: transport.body(&request, response, TAIL)? })
             }
             StatusCode::PARTIAL_CONTENT => Ok(First::NoRanges),
             StatusCode::OK if length.is_some_and(|length| length <= WHOLE) => {

@@ -196,12 +196,20 @@ impl Transport {
             return failure::bad_answer(request.index, request.url, &format!("no request can be made ({cause})"))
                 .into();
         }
-        if chain(&error).any(is_tls) {
-            let mut fact = format!("its TLS certificate is not accepted ({cause})");
+        if let Some(tls) = chain(&error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
+            let (mut fact, fix) = match tls {
+                rustls::Error::InvalidCertificate(_) => (
+                    format!("its TLS certificate is not accepted ({cause})"),
+                    "name the certificate authority of your network with SSL_CERT_FILE",
+                ),
+                _ => (
+                    format!("no TLS connection can be made ({cause})"),
+                    "check that the address begins rightly with https",
+                ),
+            };
             for complaint in complaints {
                 fact = format!("{fact}; {complaint}");
             }
-            let fix = "name the certificate authority of your network with SSL_CERT_FILE";
             return failure::unreachable(request.index, request.url, 1, &fact, fix).into();
         }
         let host = request.url.host_str().unwrap_or_default();
@@ -315,8 +323,4 @@ fn chain<'a>(error: Cause<'a>) -> impl Iterator<Item = Cause<'a>> {
 
 fn root_cause(error: Cause) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
-}
-
-fn is_tls(error: Cause) -> bool {
-    error.is::<rustls::Error>()
 }

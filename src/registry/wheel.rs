@@ -5,77 +5,116 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Seek, Write};
 use std::path::PathBuf;
 
+use reqwest::header::ACCEPT_ENCODING;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::archive::{Archive, Damage, Source};
+use super::archive::{Archive, Damage, InfoFile, Source};
 use super::cache::{Kind, Stamp, hex};
 use super::client::Client;
 use super::failure;
 use super::metadata::{Facts, Refusal};
 use super::options::{IndexSource, Mode};
 use super::page::Offer;
-use super::range::{Opened, Remote};
+use super::range::{Opened, Remote, check_size};
 use super::record;
 use super::transport::{Request, unexpected};
 use crate::diag::Failure;
 use crate::python::{Library, Wheel};
 
-/// METADATA beside a wheel is refused above this size, as inside.
-const METADATA_LIMIT: u64 = 16 << 20;
+/// A library in the cache: path, sha256, size.
+type Row = (String, String, u64);
 
 impl Client {
     /// What METADATA says, from the cache or the index.
     pub(super) fn facts(&self, index: &IndexSource, wheel: &Wheel) -> Result<Facts, Failure> {
-        let cached = self.cache.wheel(index, wheel, Kind::Metadata);
-        if kept(index) {
-            if let Some((_, facts)) = self.cache.read(&cached, &wheel.name.file) {
-                return Ok(facts);
-            }
-            if self.mode == Mode::CacheOnly {
-                return Err(failure::not_cached(&wheel.index, &wheel.name.file, "METADATA"));
-            }
+        if let Some(facts) = self.kept(index, wheel, Kind::Metadata)? {
+            return Ok(facts);
         }
         let (url, offer) = self.address(index, wheel)?;
-        let facts = match offer {
-            Some(offer) => match self.beside(index, &url, &offer)? {
-                Some(bytes) => self.judge(index, wheel, Facts::read(&bytes, &wheel.name))?,
-                None => self.open(index, wheel, &url, |client, archive| client.metadata_of(index, wheel, archive))?,
-            },
-            None => self.open(index, wheel, &url, |client, archive| client.metadata_of(index, wheel, archive))?,
-        };
-        if kept(index) {
-            self.cache.write(&cached, Stamp::new(wheel.name.file.to_string()), &facts);
+        let beside = offer.map_or(Ok(None), |offer| self.beside(index, &url, &offer))?;
+        match beside {
+            Some(bytes) => {
+                let facts = judge(index, wheel, Facts::read(&bytes, &wheel.name))?;
+                self.keep(index, wheel, Kind::Metadata, &facts);
+                Ok(facts)
+            }
+            None => self.open(index, wheel, &url, |archive| {
+                let facts = self.take_facts(index, wheel, archive)?;
+                if archive.holds(InfoFile::Record) {
+                    // Most likely it is asked for next. If it is damaged, that shows when it is.
+                    let _ = self.take_libraries(index, wheel, archive);
+                }
+                Ok(facts)
+            }),
         }
-        Ok(facts)
     }
 
     /// The shared libraries that RECORD lists, from the cache or the index.
     pub(super) fn record(&self, index: &IndexSource, wheel: &Wheel) -> Result<Vec<Library>, Failure> {
-        type Row = (String, String, u64);
-        let cached = self.cache.wheel(index, wheel, Kind::Libraries);
-        if kept(index) {
-            if let Some((_, rows)) = self.cache.read::<Vec<Row>>(&cached, &wheel.name.file) {
-                return Ok(rows.into_iter().map(|(path, sha256, size)| Library { path, sha256, size }).collect());
-            }
-            if self.mode == Mode::CacheOnly {
-                return Err(failure::not_cached(&wheel.index, &wheel.name.file, "RECORD"));
-            }
+        if let Some(rows) = self.kept::<Vec<Row>>(index, wheel, Kind::Libraries)? {
+            return Ok(rows.into_iter().map(|(path, sha256, size)| Library { path, sha256, size }).collect());
         }
-        let (url, _) = self.address(index, wheel)?;
-        let libraries =
-            self.open(index, wheel, &url, |_, archive| record::libraries(&archive.record()?).map_err(Damage::Content))?;
-        if kept(index) {
-            self.keep_libraries(index, wheel, &libraries);
-        }
+        let (url, offer) = self.address(index, wheel)?;
+        self.open(index, wheel, &url, |archive| {
+            let libraries = self.take_libraries(index, wheel, archive)?;
+            if offer.is_none() && archive.holds(InfoFile::Metadata) {
+                let _ = self.take_facts(index, wheel, archive);
+            }
+            Ok(libraries)
+        })
+    }
+
+    fn take_facts(&self, index: &IndexSource, wheel: &Wheel, archive: &mut Archive) -> Result<Facts, Damage> {
+        let facts = judge(index, wheel, Facts::read(&archive.read(InfoFile::Metadata)?, &wheel.name))?;
+        self.keep(index, wheel, Kind::Metadata, &facts);
+        Ok(facts)
+    }
+
+    fn take_libraries(
+        &self,
+        index: &IndexSource,
+        wheel: &Wheel,
+        archive: &mut Archive,
+    ) -> Result<Vec<Library>, Damage> {
+        let libraries = record::libraries(&archive.read(InfoFile::Record)?).map_err(Damage::Content)?;
+        let rows: Vec<_> = libraries.iter().map(|library| (&library.path, &library.sha256, library.size)).collect();
+        self.keep(index, wheel, Kind::Libraries, &rows);
         Ok(libraries)
+    }
+
+    /// What the cache holds of a wheel.
+    fn kept<T: DeserializeOwned>(&self, index: &IndexSource, wheel: &Wheel, kind: Kind) -> Result<Option<T>, Failure> {
+        if !index.is_remote() {
+            return Ok(None);
+        }
+        let found = self.cache.read(&self.cache.wheel(index, wheel, kind), &wheel.name.file);
+        match found {
+            None if self.mode == Mode::CacheOnly => {
+                Err(failure::not_cached(&wheel.index, &wheel.name.file, kind.title()))
+            }
+            found => Ok(found.map(|(_, value)| value)),
+        }
+    }
+
+    fn keep<T: Serialize>(&self, index: &IndexSource, wheel: &Wheel, kind: Kind, value: &T) {
+        if index.is_remote() {
+            self.cache.write(&self.cache.wheel(index, wheel, kind), Stamp::new(wheel.name.file.to_string()), value);
+        }
     }
 
     /// Where a wheel is, and whether its METADATA stands beside it: as its index's page says, else as the wheel says.
     pub(super) fn address(&self, index: &IndexSource, wheel: &Wheel) -> Result<(Url, Option<Offer>), Failure> {
         let page = self.page(index, &wheel.name.package)?;
         let file = &*wheel.name.file;
-        let listed = page.wheel(&wheel.name).filter(|listed| wheel.sha256.is_none() || listed.sha256 == wheel.sha256);
+        let listed = page.wheel(&wheel.name);
+        if let Some((expected, found)) = wheel.sha256.as_ref().zip(listed.and_then(|listed| listed.sha256.as_ref()))
+            && expected != found
+        {
+            return Err(failure::wheel_replaced(&wheel.index, file, expected, found));
+        }
         let (url, offer) = match listed {
             Some(listed) => (&listed.url, page.offer(file).cloned()),
             None => (&wheel.url, None),
@@ -93,7 +132,7 @@ impl Client {
         }
         let request = Request::get(index, &url);
         let bytes = self.transport.send(&request, |response| match response.status().as_u16() {
-            200 => self.transport.body(&request, response, METADATA_LIMIT).map(Some),
+            200 => self.transport.body(&request, response, InfoFile::Metadata.limit()).map(Some),
             404 => Ok(None),
             _ => Err(unexpected(&self.transport, &request, response.status()).into()),
         })?;
@@ -103,24 +142,13 @@ impl Client {
         Ok(bytes)
     }
 
-    fn metadata_of(&self, index: &IndexSource, wheel: &Wheel, archive: &mut Archive) -> Result<Facts, Damage> {
-        Ok(self.judge(index, wheel, Facts::read(&archive.metadata()?, &wheel.name))?)
-    }
-
-    fn judge(&self, index: &IndexSource, wheel: &Wheel, read: Result<Facts, Refusal>) -> Result<Facts, Failure> {
-        read.map_err(|refusal| match refusal {
-            Refusal::Unreadable(fact) => failure::wheel_unreadable(&index.name, &wheel.name.file, &fact),
-            Refusal::Mismatch(fact) => failure::metadata_mismatch(&index.name, &wheel.name.file, &fact),
-        })
-    }
-
     /// Opens the archive at `url` and has `read` read it.
     pub(super) fn open<T>(
         &self,
         index: &IndexSource,
         wheel: &Wheel,
         url: &Url,
-        read: impl FnOnce(&Self, &mut Archive) -> Result<T, Damage>,
+        read: impl FnOnce(&mut Archive) -> Result<T, Damage>,
     ) -> Result<T, Failure> {
         let damaged = |damage| match damage {
             Damage::Transport(failure) => failure,
@@ -134,32 +162,28 @@ impl Client {
             match Remote::open(&self.transport, index, url, wheel.size)? {
                 Opened::Remote(remote) => {
                     let archive = Archive::remote(remote, &wheel.name);
-                    return archive.and_then(|mut archive| read(self, &mut archive)).map_err(damaged);
+                    return archive.and_then(|mut archive| read(&mut archive)).map_err(damaged);
                 }
                 Opened::Whole(bytes) => {
+                    check_size(index, url, wheel.size, bytes.len() as u64)?;
                     if let Some(expected) = &wheel.sha256 {
                         check(index, url, expected, &hex(&Sha256::digest(&bytes)))?;
                     }
                     Source::Memory(Cursor::new(bytes))
                 }
-                Opened::NoRanges => {
-                    let mut archive =
-                        Archive::local(self.download(index, wheel, url)?, &wheel.name).map_err(damaged)?;
-                    // Such a download is dear: what else is in it is kept as well.
-                    self.keep(index, wheel, &mut archive);
-                    return read(self, &mut archive).map_err(damaged);
-                }
+                Opened::NoRanges => self.download(index, wheel, url)?,
             }
         };
-        Archive::local(source, &wheel.name).and_then(|mut archive| read(self, &mut archive)).map_err(damaged)
+        Archive::local(source, &wheel.name).and_then(|mut archive| read(&mut archive)).map_err(damaged)
     }
 
     /// The whole wheel, checked against its hash, in a file that vanishes when it is closed.
     fn download(&self, index: &IndexSource, wheel: &Wheel, url: &Url) -> Result<Source<'static>, Failure> {
-        let request = Request::get(index, url);
+        // Packing a wheel once more only costs time and hides its size.
+        let request = Request::get(index, url).header(ACCEPT_ENCODING, "identity");
         let unwritable =
             |error: std::io::Error| failure::local(index, "a download cannot be kept on this disk", &error);
-        let (file, found) = self.transport.send(&request, |response| {
+        let (file, size, found) = self.transport.send(&request, |response| {
             if !response.status().is_success() {
                 return Err(unexpected(&self.transport, &request, response.status()).into());
             }
@@ -174,8 +198,9 @@ impl Client {
                 self.progress.bytes(&wheel.name.file, done, total);
                 Ok(())
             })?;
-            Ok((file, hex(&hash.finalize())))
+            Ok((file, done, hex(&hash.finalize())))
         })?;
+        check_size(index, url, wheel.size, size)?;
         if let Some(expected) = &wheel.sha256 {
             check(index, url, expected, &found)?;
         }
@@ -183,31 +208,17 @@ impl Client {
         file.rewind().map_err(unwritable)?;
         Ok(Source::File(file))
     }
+}
 
-    fn keep(&self, index: &IndexSource, wheel: &Wheel, archive: &mut Archive) {
-        if let Ok(facts) = self.metadata_of(index, wheel, archive) {
-            let path = self.cache.wheel(index, wheel, Kind::Metadata);
-            self.cache.write(&path, Stamp::new(wheel.name.file.to_string()), &facts);
-        }
-        if let Some(libraries) = archive.record().ok().and_then(|bytes| record::libraries(&bytes).ok()) {
-            self.keep_libraries(index, wheel, &libraries);
-        }
-    }
-
-    fn keep_libraries(&self, index: &IndexSource, wheel: &Wheel, libraries: &[Library]) {
-        let rows: Vec<_> = libraries.iter().map(|library| (&library.path, &library.sha256, library.size)).collect();
-        let path = self.cache.wheel(index, wheel, Kind::Libraries);
-        self.cache.write(&path, Stamp::new(wheel.name.file.to_string()), &rows);
-    }
+fn judge(index: &IndexSource, wheel: &Wheel, read: Result<Facts, Refusal>) -> Result<Facts, Failure> {
+    read.map_err(|refusal| match refusal {
+        Refusal::Unreadable(fact) => failure::wheel_unreadable(&index.name, &wheel.name.file, &fact),
+        Refusal::Mismatch(fact) => failure::metadata_mismatch(&index.name, &wheel.name.file, &fact),
+    })
 }
 
 fn check(index: &IndexSource, url: &Url, expected: &str, found: &str) -> Result<(), Failure> {
     if expected == found { Ok(()) } else { Err(failure::hash_mismatch(index, url, expected, found)) }
-}
-
-/// Whether the cache serves an index. What is on this machine may change at any time, and costs nothing to read again.
-fn kept(index: &IndexSource) -> bool {
-    index.url.scheme() != "file"
 }
 
 /// The path of a `file` URL.

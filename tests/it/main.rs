@@ -5,6 +5,7 @@ mod inventory;
 mod lock;
 mod manifest;
 mod matrix;
+mod registry;
 mod render;
 mod report;
 mod resolve;

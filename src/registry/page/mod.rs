@@ -63,9 +63,14 @@ fn sha256(text: &str) -> Option<String> {
     (hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit())).then(|| hex.to_ascii_lowercase())
 }
 
-/// `reference` as an address of its own, without login and fragment.
+/// `reference` as an address of its own, without login and fragment. Only a page on this machine may lead to files on it.
 fn resolve(base: &Url, reference: &str) -> Option<Url> {
-    let mut url = base.join(reference.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https" | "file"))?;
+    let mut url = base.join(reference.trim()).ok()?;
+    match url.scheme() {
+        "http" | "https" => {}
+        "file" if base.scheme() == "file" => {}
+        _ => return None,
+    }
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_fragment(None);
@@ -180,6 +185,15 @@ mod tests {
         assert!(page.wheel(&name).unwrap().requires_python.is_none());
         let one = page.filter(|wheel| wheel.name == name);
         assert_eq!(one.versions.len(), 1);
+    }
+
+    #[test]
+    fn a_server_does_not_point_into_this_machine() {
+        let [remote, local] = ["https://h/x/", "file:///x/"].map(|base| base.parse().unwrap());
+        assert!(resolve(&remote, "file:///etc/passwd").is_none());
+        assert!(resolve(&remote, "ftp://h/y").is_none());
+        assert_eq!(resolve(&local, "../y").unwrap().as_str(), "file:///y");
+        assert_eq!(resolve(&remote, "//u:p@g/y#z").unwrap().as_str(), "https://g/y");
     }
 
     #[test]
