@@ -6,6 +6,7 @@
 
 pub mod check;
 mod cuda;
+pub mod edit;
 mod files;
 mod gpu;
 mod load;

@@ -7,12 +7,15 @@ use crate::version::Pep440;
 
 /// What is kept of METADATA, as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub(super) struct Facts {
-    pub(super) requires: Vec<String>,
+pub struct Facts {
+    /// `Requires-Dist`, in its order.
+    pub requires: Vec<String>,
+    /// `Requires-Python`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) python: Option<String>,
+    pub python: Option<String>,
+    /// `Provides-Extra`, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) extras: Vec<String>,
+    pub extras: Vec<String>,
 }
 
 /// Why METADATA is refused.

@@ -1,10 +1,13 @@
 //! The matrix as tables: takes a [`Matrix`] and an [`Ask`], gives text for people or JSON (`gpulock.matrix/1`).
 
+mod changes;
 mod human;
 mod rows;
 mod table;
 
 use serde::Serialize;
+
+pub use changes::{updated, updated_json};
 
 use crate::diag::Failure;
 use crate::matrix::{Gpu, Matrix};

@@ -26,6 +26,7 @@ fn overlay(files: &[(&str, String)]) -> Files {
     Files {
         overlay: files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())).collect(),
         overlay_name: "over".into(),
+        alone: false,
     }
 }
 

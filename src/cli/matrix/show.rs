@@ -1,45 +1,18 @@
-//! `gpulock matrix`: the compatibility matrix itself.
+//! `gpulock matrix show`: tables of the matrix.
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, ValueEnum};
 
-use super::{Answer, Format, Globals, output};
-use crate::diag::{Class, Diagnostic, Evidence, Failure};
+use crate::cli::{Answer, Format, Globals, output};
+use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::manifest::{parse_platform, parse_specifiers};
-use crate::matrix::check::{Depth, check};
 use crate::matrix::{Gpu, GpuNameError, Matrix};
 use crate::python::Platform;
-use crate::report::json;
 use crate::report::matrix::{Ask, Tables, Topic};
 use crate::version::Specifiers;
 
-/// Flags of `gpulock matrix`.
+/// Flags of `gpulock matrix show`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// Show what goes with what: torch builds, CUDA, drivers, cuDNN, GPUs
-    Show(ShowArgs),
-    /// Validate the matrix: every problem at once
-    Check,
-}
-
-/// Runs it.
-///
-/// # Errors
-/// When the matrix cannot be read, or (for `check`) is not clean.
-pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    match &args.action {
-        Action::Show(args) => show(args, globals),
-        Action::Check => run_check(globals),
-    }
-}
-
-#[derive(Debug, ClapArgs)]
-struct ShowArgs {
     /// What to show [default: one line a torch build with all that goes with it]
     topic: Option<TopicArg>,
     /// These torch releases only: "2.8", ">=2.7,<2.9"
@@ -69,7 +42,11 @@ enum TopicArg {
     All,
 }
 
-fn show(args: &ShowArgs, globals: &Globals) -> Result<Answer, Failure> {
+/// Runs it.
+///
+/// # Errors
+/// When the matrix cannot be read, or the GPU is not known.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let ask = Ask {
         topic: match args.topic {
@@ -100,22 +77,4 @@ fn find_gpu(matrix: &Matrix, name: &str) -> Result<Gpu, Failure> {
         let evidence = Evidence::observed("--gpu", name);
         Failure::unanswerable(Diagnostic::error("gpu-unknown", format!("GPU `{name}` {message}"), evidence).fix(fix))
     })
-}
-
-fn run_check(globals: &Globals) -> Result<Answer, Failure> {
-    let matrix = match &globals.matrix {
-        Some(directory) => Matrix::with_overlay(directory)?,
-        None => Matrix::embedded(),
-    };
-    let failure = Failure { class: Class::No, diagnostics: check(matrix.files(), Depth::Everything) };
-    if !failure.diagnostics.is_empty() {
-        return Err(failure);
-    }
-    let files = matrix.files().paths("", "").len();
-    let text = match globals.format {
-        Format::Human => format!("The matrix is clean: {files} files.\n"),
-        Format::Json => json::failure(&failure),
-    };
-    output::write(globals, &text)?;
-    Ok(Answer::Yes)
 }
