@@ -3,6 +3,7 @@
 //!
 //! What is written about a release is read from its wheels; what was written by hand stays as it is.
 
+mod audit;
 mod closure;
 mod cudnn;
 mod keep;
@@ -14,4 +15,5 @@ mod snapshot;
 mod torch;
 mod update;
 
+pub use audit::{Audit, Difference, audit};
 pub use update::{Change, Moment, Update, update};

@@ -27,6 +27,7 @@ pub(super) fn read(requires: &[String], python: PythonVersion, platform: Platfor
     let env = MarkerEnv::new(python, platform);
     let parsed = requires.iter().filter_map(|text| text.parse::<Requirement>().ok());
     let mut pins = Pins::default();
+    let mut pinned: Vec<(PackageName, Pep440)> = Vec::new();
     for requirement in parsed.filter(|requirement| requirement.applies(&env, &[])) {
         let name = requirement.package.as_str();
         let exact = exact(&requirement.specifiers);
@@ -39,6 +40,7 @@ pub(super) fn read(requires: &[String], python: PythonVersion, platform: Platfor
         }
         let Some(exact) = exact else { continue };
         pins.packages.push(shown(&requirement, exact));
+        pinned.push((requirement.package.clone(), exact.clone()));
         let text = exact.to_string();
         if family(name, "nvidia-cudnn").is_some() {
             pins.cudnn = text.parse().ok();
@@ -46,12 +48,12 @@ pub(super) fn read(requires: &[String], python: PythonVersion, platform: Platfor
             pins.nccl = text.parse().ok();
         } else if name == "cuda-toolkit" {
             pins.toolkit = release(exact);
-        } else if family(name, "nvidia-cuda-runtime").is_some() && pins.toolkit.is_none() {
-            pins.toolkit = toolkit_of(&requirement.package, exact, toolkits);
+        } else if family(name, "nvidia-cuda-runtime").is_some() {
             // The first two numbers of a runtime are those of its CUDA.
             pins.cuda = minor(exact);
         }
     }
+    pins.toolkit = pins.toolkit.or_else(|| toolkit_of(&pinned, pins.cuda?, toolkits));
     pins.cuda = pins.toolkit.as_ref().map(CudaRelease::cuda).or(pins.cuda);
     pins
 }
@@ -76,12 +78,17 @@ fn exact(specifiers: &Specifiers) -> Option<&Pep440> {
     }
 }
 
-fn toolkit_of(package: &PackageName, version: &Pep440, toolkits: &Toolkits) -> Option<CudaRelease> {
-    let has = |requirement: &Requirement| requirement.package == *package && requirement.specifiers.contains(version);
-    let mut found = toolkits.iter().filter(|(_, requires)| requires.iter().any(has)).map(|(release, _)| release);
-    let first = found.next()?;
-    // Two releases with the same runtime cannot be told apart by it.
-    found.all(|other| other == first).then(|| first.clone())
+/// The one release of `cuda` whose packages are those that are pinned.
+fn toolkit_of(pinned: &[(PackageName, Pep440)], cuda: Cuda, toolkits: &Toolkits) -> Option<CudaRelease> {
+    let agrees = |requires: &[Requirement]| {
+        pinned.iter().all(|(package, version)| {
+            let mut wanted = requires.iter().filter(|requirement| requirement.package == *package);
+            wanted.all(|requirement| requirement.specifiers.contains(version))
+        })
+    };
+    let mut found = toolkits.iter().filter(|(release, requires)| release.cuda() == cuda && agrees(requires));
+    let (first, _) = found.next()?;
+    found.next().is_none().then(|| first.clone())
 }
 
 /// `12.8.2.0` is CUDA 12.8.2.

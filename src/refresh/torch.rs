@@ -1,6 +1,8 @@
 //! torch releases that the matrix has not seen: takes their lines of the snapshot and their wheels, gives their tables.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::keep::{Class, Kept};
 use super::line::Line;
@@ -11,9 +13,9 @@ use super::update::Change;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::matrix::edit::{Block, insert_row};
 use crate::matrix::schema::TorchFile;
-use crate::python::{Platform, PythonVersion};
+use crate::python::{Platform, PythonVersion, Wheel};
 use crate::registry::Client;
-use crate::version::{Cuda, CudaRelease, Pep440};
+use crate::version::{Cuda, CudaRelease, Glibc, Pep440};
 
 /// What the tables of a release are made from.
 pub(super) struct Sources<'a> {
@@ -96,19 +98,34 @@ pub(super) fn read(version: &Pep440, sources: &Sources<'_>) -> Result<Option<Fou
     }))
 }
 
-fn build(platform: Platform, wheels: &[&Kept], line: &Line, sources: &Sources<'_>) -> Result<Option<Build>, Failure> {
-    let Some(first) = wheels.first() else { return Ok(None) };
-    let wheel = &first.listed.wheel;
-    let file = wheel.name.file.to_string();
-    let mut python: Vec<PythonVersion> =
-        wheels.iter().flat_map(|kept| kept.listed.wheel.name.tags.interpreters()).collect();
+/// The wheel that stands for all of a platform: of the newest build, the first by name.
+pub(super) fn spokesman<'w>(wheels: impl Iterator<Item = &'w Arc<Wheel>>) -> Option<&'w Arc<Wheel>> {
+    wheels.min_by_key(|wheel| (Reverse(wheel.name.build), wheel.name.file.clone()))
+}
+
+/// The Pythons that wheels are for, and the glibc that they need.
+pub(super) fn tags<'w>(
+    wheels: impl Iterator<Item = &'w Arc<Wheel>>,
+    platform: Platform,
+) -> (Vec<PythonVersion>, Option<Glibc>) {
+    let (mut python, mut glibc) = (Vec::new(), None);
+    for wheel in wheels {
+        python.extend(wheel.name.tags.interpreters());
+        glibc = glibc.max(wheel.name.tags.glibc(platform.machine()));
+    }
     python.sort();
     python.dedup();
-    let glibc = wheels.iter().filter_map(|kept| kept.listed.wheel.name.tags.glibc(platform.machine())).max();
+    (python, glibc)
+}
+
+fn build(platform: Platform, wheels: &[&Kept], line: &Line, sources: &Sources<'_>) -> Result<Option<Build>, Failure> {
+    let Some(wheel) = spokesman(wheels.iter().map(|kept| &kept.listed.wheel)) else { return Ok(None) };
+    let file = wheel.name.file.to_string();
+    let (python, glibc) = tags(wheels.iter().map(|kept| &kept.listed.wheel), platform);
     let entry = line.wheels.iter().find(|entry| entry.file == file);
     let requires = entry.map_or(&[][..], |entry| line.requires_of(entry));
-    let newest = python.first().copied().unwrap_or(PythonVersion { major: 3, minor: 12, free_threaded: false });
-    let pins = pins::read(requires, newest, platform, sources.toolkits);
+    let oldest = python.first().copied().unwrap_or(PythonVersion { major: 3, minor: 12, free_threaded: false });
+    let pins = pins::read(requires, oldest, platform, sources.toolkits);
     let probe = probe::probe(sources.client, wheel)?;
     if let (Some(built), Some(pinned)) = (probe.cuda, pins.cuda)
         && built != pinned

@@ -1,14 +1,17 @@
 //! `gpulock matrix`: the compatibility matrix itself.
 
+mod audit;
 mod show;
 mod update;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::source::client;
 use super::{Answer, Format, Globals, output};
-use crate::diag::{Class, Failure};
-use crate::matrix::Matrix;
+use crate::diag::{Class, Diagnostic, Evidence, Failure};
 use crate::matrix::check::{Depth, check};
+use crate::matrix::{Matrix, Snapshot};
+use crate::registry::Client;
 use crate::report::json;
 
 /// Flags of `gpulock matrix`.
@@ -26,6 +29,8 @@ enum Action {
     Check,
     /// Refresh the snapshot of wheels and add the releases that the matrix has not seen, from the index
     Update(update::Args),
+    /// Compare every fact that the indexes can confirm, and print each difference
+    Audit,
 }
 
 /// Runs it.
@@ -37,6 +42,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         Action::Show(args) => show::run(args, globals),
         Action::Check => run_check(globals),
         Action::Update(args) => update::run(args, globals),
+        Action::Audit => audit::run(globals),
     }
 }
 
@@ -56,4 +62,22 @@ fn run_check(globals: &Globals) -> Result<Answer, Failure> {
     };
     output::write(globals, &text)?;
     Ok(Answer::Yes)
+}
+
+/// A client for the matrix's own indexes that trusts no copy of a page, and the name of the default one.
+fn client_of(matrix: &Matrix, globals: &Globals) -> Result<(Client, String), Failure> {
+    let rows = &matrix.index()?.indexes;
+    let indexes: Vec<(String, String)> = rows.iter().map(|row| (row.name.clone(), row.url.clone())).collect();
+    let default = rows.iter().find(|row| row.default).map_or(Snapshot::INDEX, |row| row.name.as_str());
+    Ok((client(&indexes, globals, true)?, default.to_owned()))
+}
+
+/// Refuses to run without network.
+fn needs_network(globals: &Globals, what: &str) -> Result<(), Failure> {
+    if !globals.offline {
+        return Ok(());
+    }
+    let evidence = Evidence::observed("command line or environment", "--offline");
+    let error = Diagnostic::error("usage", format!("{what} asks the index, which --offline forbids"), evidence);
+    Err(Failure::unanswerable(error.fix("drop --offline (or GPULOCK_OFFLINE)")))
 }

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::source::client;
 use crate::cli::{Answer, Format, Globals, output, write};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::matrix::Matrix;
 use crate::matrix::check::{Depth, check};
-use crate::matrix::{Matrix, Snapshot};
 use crate::refresh::{Moment, update};
 use crate::report::matrix::{updated, updated_json};
 
@@ -45,20 +44,13 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             error.fix("name its directory with --matrix DIR, or where to write with --out DIR"),
         ));
     };
-    if globals.offline {
-        let evidence = Evidence::observed("command line", "--offline");
-        let error = Diagnostic::error("usage", "an update asks the index, which --offline forbids", evidence);
-        return Err(Failure::unanswerable(error.fix("drop --offline (or GPULOCK_OFFLINE)")));
-    }
+    super::needs_network(globals, "an update")?;
     let matrix = base.map_or_else(|| Ok(Matrix::embedded()), Matrix::of_directory)?;
-    let rows = &matrix.index()?.indexes;
-    let indexes: Vec<(String, String)> = rows.iter().map(|row| (row.name.clone(), row.url.clone())).collect();
-    let index = rows.iter().find(|row| row.default).map_or(Snapshot::INDEX, |row| row.name.as_str());
-    let client = client(&indexes, globals, true)?;
+    let (client, index) = super::client_of(&matrix, globals)?;
     let now = Timestamp::now();
     let moment =
         Moment { until: seconds(args.exclude_newer.unwrap_or(now)), today: now.strftime("%Y-%m-%d").to_string() };
-    let update = update(&matrix, &client, index, &moment)?;
+    let update = update(&matrix, &client, &index, &moment)?;
     if !args.dry_run {
         for (path, text) in &update.files {
             put(&out.join(path), text)?;

@@ -7,7 +7,7 @@ mod table;
 
 use serde::Serialize;
 
-pub use changes::{updated, updated_json};
+pub use changes::{audited, audited_json, updated, updated_json};
 
 use crate::diag::Failure;
 use crate::matrix::{Gpu, Matrix};
