@@ -19,7 +19,7 @@ use crate::render::{self, Beside, Format};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// requirements (hashes), constraints, pylock (PEP 751) or uv (edits pyproject.toml)
-    #[arg(value_name = "FORMAT")]
+    #[arg(id = "export-format", value_name = "FORMAT")]
     format: Format,
     #[command(flatten)]
     place: Place,
@@ -27,10 +27,10 @@ pub struct Args {
     #[arg(long, env = "GPULOCK_TARGET")]
     target: Option<String>,
     /// For `uv`: the pyproject.toml to edit [default: pyproject.toml beside the lock; `-o` writes elsewhere]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "GPULOCK_PYPROJECT")]
     pyproject: Option<PathBuf>,
     /// For `pylock`: a folder with wheels whose address is not known
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "GPULOCK_WHEELS")]
     wheels: Option<String>,
 }
 
@@ -64,10 +64,11 @@ fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &std::path::Path) 
     if globals.output.is_some() {
         output::write(globals, &text)?;
     } else if text == old {
-        output::stdout(&format!("{} is up to date\n", file.display()))?;
+        let same = format!("{} is up to date\n", file.display());
+        output::written(globals, &[], &same)?;
     } else {
         write::atomically(&file, &text)?;
-        output::stdout(&format!("wrote {}\n", file.display()))?;
+        output::written(globals, &[file.display().to_string()], "")?;
     }
     Ok(Answer::Yes)
 }

@@ -47,7 +47,7 @@ pub struct Globals {
     /// Write the output to this file instead of standard output
     #[arg(short, long, global = true, value_name = "FILE", env = "GPULOCK_OUTPUT")]
     pub output: Option<PathBuf>,
-    /// When to use colours
+    /// When to use color
     #[arg(long, global = true, value_enum, default_value = "auto", env = "GPULOCK_COLOR")]
     pub color: Color,
     /// Say less: no notes; twice: no warnings
@@ -95,15 +95,24 @@ impl Globals {
 
     /// Prints notes and warnings to standard error, as far as they are wanted.
     pub fn tell<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
+        let wanted = self.wanted(diagnostics);
+        if !wanted.is_empty() {
+            eprintln!("{}", human::diagnostics(wanted, self.style()));
+        }
+    }
+
+    /// The same, one a line: for many small ones.
+    pub fn tell_briefly<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
+        eprint!("{}", human::brief(self.wanted(diagnostics), self.style()));
+    }
+
+    fn wanted<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<&'d Diagnostic> {
         let least = match self.quiet {
             0 => Severity::Note,
             1 => Severity::Warning,
             _ => Severity::Error,
         };
-        let wanted: Vec<&Diagnostic> = diagnostics.into_iter().filter(|d| d.severity >= least).collect();
-        if !wanted.is_empty() {
-            eprint!("{}", human::diagnostics(wanted, self.style()));
-        }
+        diagnostics.into_iter().filter(|d| d.severity >= least).collect()
     }
 
     /// Prints why a command failed: to standard error, and to standard output where a program reads that.

@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, env = "GPULOCK_FROM_HOST", value_parser = clap::builder::FalseyValueParser::new())]
     from_host: bool,
     /// Write over a gpulock.toml that is here
-    #[arg(long)]
+    #[arg(long, env = "GPULOCK_FORCE", value_parser = clap::builder::FalseyValueParser::new())]
     force: bool,
     #[command(flatten)]
     flags: Flags,
@@ -68,22 +68,21 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if matches!((&stack.python, machines.python), (None, Some(_))) {
         stack.python = machines.python.map(PythonAsk::Exact);
     }
-    globals.tell(notes.iter().chain(&proposal.notes));
+    globals.tell_briefly(notes.iter().chain(&proposal.notes));
     write::atomically(path, &manifest::render(&proposal.manifest))?;
-    let mut text = format!("wrote {MANIFEST}\n");
+    let mut files = vec![MANIFEST.to_owned()];
     let attributes = Path::new(".gitattributes");
     let old = read::text_if_there(attributes)?.unwrap_or_default();
     if let Some(new) = init::gitattributes(&old) {
         write::atomically(attributes, &new)?;
-        text.push_str("wrote .gitattributes\n");
+        files.push(attributes.display().to_string());
     }
     let ready = proposal.manifest.targets.iter().all(|target| !target.gpus.is_empty());
-    text.push_str(if ready && !proposal.manifest.targets.is_empty() {
-        "next: gpulock resolve\n"
-    } else {
-        "next: name the GPUs and the driver in gpulock.toml, then gpulock resolve\n"
-    });
-    output::write(globals, &text)?;
+    let next = match ready && !proposal.manifest.targets.is_empty() {
+        true => "next: gpulock resolve\n",
+        false => "next: name the GPUs and the driver in gpulock.toml, then gpulock resolve\n",
+    };
+    output::written(globals, &files, next)?;
     Ok(Answer::Yes)
 }
 

@@ -67,7 +67,7 @@ pub struct Flags {
     #[arg(long, env = "GPULOCK_FORWARD_COMPAT", value_parser = clap::builder::FalseyValueParser::new())]
     pub forward_compat: bool,
     /// A further package: "numpy<3"; may be repeated
-    #[arg(long = "package", value_name = "REQUIREMENT", value_parser = manifest::parse_package)]
+    #[arg(long = "package", value_name = "REQUIREMENT", value_parser = manifest::parse_package, env = "GPULOCK_PACKAGE", value_delimiter = '\n')]
     pub packages: Vec<Ask>,
 }
 
@@ -120,6 +120,8 @@ pub struct Input {
     pub manifest: Manifest,
     /// Where the lock is or goes.
     pub lock: PathBuf,
+    /// The manifest is made of flags: a lock that is there answers another question.
+    pub one_off: bool,
 }
 
 /// Reads the manifest, or takes the flags for one.
@@ -144,14 +146,14 @@ pub fn read(place: &Place, flags: &Flags) -> Result<Input, Failure> {
             return Err(both("a manifest", MANIFEST));
         }
         let lock = place.lock.clone().unwrap_or_else(|| LOCK.into());
-        return Ok(Input { manifest: flags.manifest(), lock });
+        return Ok(Input { manifest: flags.manifest(), lock, one_off: true });
     }
     let (path, manifest) = match &place.manifest {
         Some(path) => (path.clone(), read_file(path)?.ok_or_else(|| no_table(path))?),
         None => find()?,
     };
     let beside = path.parent().map_or_else(|| PathBuf::from(LOCK), |folder| folder.join(LOCK));
-    Ok(Input { manifest, lock: place.lock.clone().unwrap_or(beside) })
+    Ok(Input { manifest, lock: place.lock.clone().unwrap_or(beside), one_off: false })
 }
 
 /// Where the lock is, for commands that need nothing else.

@@ -16,9 +16,10 @@ pub mod write;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::diag::{Class, Failure};
+use crate::diag::{Class, Diagnostic, Evidence, Failure};
+use crate::report::json;
 pub use globals::{Format, Globals};
 
 /// Locks, generates and verifies GPU training environments.
@@ -63,7 +64,10 @@ pub enum Answer {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     let globals = &cli.globals;
     let answer = match &cli.command {
         Command::Resolve(args) => resolve::run(args, globals),
@@ -72,7 +76,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "gpulock", &mut std::io::stdout());
+            clap_complete::generate(*shell, &mut command(), "gpulock", &mut std::io::stdout());
             Ok(Answer::Yes)
         }
         Command::Man => man(),
@@ -90,10 +94,40 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The command line. The help names environment variables, not what is in them: that may be a login.
+fn command() -> clap::Command {
+    fn hide(command: clap::Command) -> clap::Command {
+        command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(hide)
+    }
+    hide(Cli::command())
+}
+
+/// Help and version, or what is wrong with the command line; for programs too.
+fn usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && wants_json() {
+        let text = error.render().to_string();
+        let message = text.split("\n\n").next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message).replace('\n', " ");
+        let evidence = Evidence::observed("command line", error.kind().to_string());
+        let problem = Diagnostic::error("usage", message, evidence).fix("`gpulock help COMMAND` lists what it takes");
+        let _ = output::stdout(&json::failure(&Failure::unanswerable(problem)));
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// Whether JSON is asked for on a command line that could not be understood.
+fn wants_json() -> bool {
+    let words: Vec<_> = std::env::args_os().collect();
+    let flag = words.iter().any(|word| word == "--format=json")
+        || words.array_windows().any(|[flag, value]| flag == "--format" && value == "json");
+    flag || std::env::var_os("GPULOCK_FORMAT").is_some_and(|value| value == "json")
+}
+
 fn man() -> Result<Answer, Failure> {
     let mut page = Vec::new();
     // Writing to memory does not fail.
-    let _ = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    let _ = clap_mangen::Man::new(command()).render(&mut page);
     output::stdout(&String::from_utf8_lossy(&page))?;
     Ok(Answer::Yes)
 }

@@ -2,16 +2,33 @@
 
 use std::io::Write;
 
-use super::Globals;
+use super::{Format, Globals, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::report::json;
 
 /// Writes a command's result.
 ///
 /// # Errors
 /// When standard output or the file cannot be written. A reader that went away is no error.
 pub fn write(globals: &Globals, text: &str) -> Result<(), Failure> {
-    let Some(path) = &globals.output else { return stdout(text) };
-    std::fs::write(path, text).map_err(|error| failed(&path.display().to_string(), &error))
+    match &globals.output {
+        Some(path) => write::atomically(path, text).map(|_| ()),
+        None => stdout(text),
+    }
+}
+
+/// Says which files were written, and for people what else there is to say.
+///
+/// # Errors
+/// As [`write`].
+pub fn written(globals: &Globals, files: &[String], more: &str) -> Result<(), Failure> {
+    match globals.format {
+        Format::Human => {
+            let lines: String = files.iter().map(|file| format!("wrote {file}\n")).collect();
+            write(globals, &(lines + more))
+        }
+        Format::Json => write(globals, &json::written(files)),
+    }
 }
 
 /// Writes to standard output.
@@ -21,12 +38,12 @@ pub fn write(globals: &Globals, text: &str) -> Result<(), Failure> {
 pub fn stdout(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failed("standard output", &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let evidence = Evidence::observed("standard output", error.to_string());
+            let message = format!("cannot write to standard output: {error}");
+            let problem = Diagnostic::error("cannot-write", message, evidence);
+            Err(Failure::unanswerable(problem.fix("look at where it is redirected to, or use `-o FILE`")))
+        }
         _ => Ok(()),
     }
-}
-
-fn failed(what: &str, error: &std::io::Error) -> Failure {
-    let evidence = Evidence::observed(what, error.to_string());
-    Failure::unanswerable(Diagnostic::error("output-failed", format!("cannot write to {what}: {error}"), evidence))
 }

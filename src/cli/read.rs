@@ -9,6 +9,9 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 /// More than any manifest, lock or requirements file; what is larger was named by mistake.
 const LARGEST: u64 = 64 << 20;
 
+/// The code of a file that is no text.
+pub const NOT_TEXT: &str = "not-text";
+
 /// The text of a file; `None` when there is no such file.
 ///
 /// # Errors
@@ -26,28 +29,33 @@ pub fn text_if_there(path: &Path) -> Result<Option<String>, Failure> {
 /// A path that cannot be read, or a file that is no text.
 pub fn text(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
-    let refuse = |message: String, fact: String| {
-        let problem = Diagnostic::error("cannot-read", message, Evidence::observed(shown.to_string(), fact));
-        Failure::unanswerable(problem.fix("name a text file that can be read"))
+    let refuse = |code, message: String, fact: String, fix: &str| {
+        Failure::unanswerable(Diagnostic::error(code, message, Evidence::observed(shown.to_string(), fact)).fix(fix))
     };
-    let unread = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => refuse(format!("{shown} does not exist"), error.to_string()),
-        ErrorKind::PermissionDenied => refuse(format!("{shown} may not be read"), error.to_string()),
-        _ => refuse(format!("{shown} cannot be read"), error.to_string()),
+    let unread = |error: std::io::Error| {
+        let (why, fix) = match error.kind() {
+            ErrorKind::NotFound => ("does not exist", "name a file that is there"),
+            ErrorKind::PermissionDenied => ("may not be read", "change its permissions, or name another file"),
+            _ => ("cannot be read", "name a file that can be read"),
+        };
+        refuse("cannot-read", format!("{shown} {why}"), error.to_string(), fix)
     };
     let metadata = fs::metadata(path).map_err(unread)?;
     if metadata.is_dir() {
-        return Err(refuse(format!("{shown} is a folder, not a file"), "a folder".into()));
+        let message = format!("{shown} is a folder, not a file");
+        return Err(refuse("cannot-read", message, "a folder".into(), "name a file, or move the folder away"));
     }
     if metadata.len() > LARGEST {
         let size = format!("{} MiB", metadata.len() >> 20);
-        return Err(refuse(format!("{shown} is too large to be what is asked for"), size));
+        let message = format!("{shown} is too large to be what is asked for");
+        return Err(refuse("cannot-read", message, size, "name another file"));
     }
     let bytes = fs::read(path).map_err(unread)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        refuse(format!("{shown} is not UTF-8 text"), format!("line {line}, byte {at} of the file"))
+        let place = format!("line {line}, byte {at} of the file");
+        refuse(NOT_TEXT, format!("{shown} is not UTF-8 text"), place, "save it as UTF-8, or name another file")
     })?;
     // A byte order mark is no part of the text.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

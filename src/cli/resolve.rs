@@ -9,7 +9,7 @@ use super::input::{self, Flags, Input, Place};
 use super::source::Source;
 use super::{Answer, Format, Globals, output, read, summary, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::lock::{Lock, Origin, inputs_hash};
+use crate::lock::{self, ANEW, Lock, Origin, inputs_hash};
 use crate::manifest::{Manifest, parse_package_name};
 use crate::matrix::Matrix;
 use crate::python::PackageName;
@@ -36,13 +36,13 @@ pub struct Args {
     #[arg(long, env = "GPULOCK_UPGRADE", value_parser = clap::builder::FalseyValueParser::new())]
     upgrade: bool,
     /// Take the best version of this package, keep the others; may be repeated
-    #[arg(long, value_name = "PACKAGE", value_parser = parse_package_name)]
+    #[arg(long, value_name = "PACKAGE", value_parser = parse_package_name, env = "GPULOCK_UPGRADE_PACKAGE", value_delimiter = ',')]
     upgrade_package: Vec<PackageName>,
     /// Lock the best that the matrix knows; artefacts without known hash are marked pending
     #[arg(long, env = "GPULOCK_ALLOW_PENDING", value_parser = clap::builder::FalseyValueParser::new())]
     allow_pending: bool,
     /// Resolve this target only, keep the others as they are in the lock; may be repeated
-    #[arg(long = "target", value_name = "TARGET")]
+    #[arg(long = "target", value_name = "TARGET", env = "GPULOCK_TARGET", value_delimiter = ',')]
     targets: Vec<String>,
 }
 
@@ -51,7 +51,8 @@ pub struct Args {
 /// # Errors
 /// Input that cannot be read or is wrong, catalogs that fail, a lock that cannot be written.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let Input { manifest, lock: path } = input::read(&args.place, &args.flags)?;
+    let Input { manifest, lock: path, one_off } = input::read(&args.place, &args.flags)?;
+    not_the_lock(globals, &path)?;
     let old = read_lock(&path, args)?;
     if args.locked {
         return locked(old.as_ref(), &manifest, &path, globals);
@@ -65,11 +66,20 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let chosen = |name: &str| args.targets.is_empty() || args.targets.iter().any(|target| target == name);
     let requests: Vec<Request> =
         Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
-    let keeps: Vec<Keep> = requests.iter().map(|request| keep(old.as_ref(), &request.target.name, args)).collect();
+    known_upgrades(old.as_ref(), &manifest, args)?;
+    let kept = old.as_ref().filter(|_| !one_off);
+    let keeps: Vec<Keep> = requests.iter().map(|request| keep(kept, &request.target.name, args)).collect();
     let default_index = source.default_index();
     let contexts: Vec<Context<'_>> = keeps
         .iter()
-        .map(|keep| Context { matrix: &matrix, catalog: &source, default_index, pending: args.allow_pending, keep })
+        .map(|keep| Context {
+            matrix: &matrix,
+            catalog: &source,
+            default_index,
+            pending: args.allow_pending,
+            offline: globals.offline,
+            keep,
+        })
         .collect();
     let mut solutions: Vec<Solution> = Vec::new();
     let mut conflicts: Vec<Conflict> = Vec::new();
@@ -95,16 +105,70 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
 
 /// The lock that is there; one that `--upgrade` is to replace may be broken.
 fn read_lock(path: &Path, args: &Args) -> Result<Option<Lock>, Failure> {
-    let name = path.display().to_string();
-    let Some(text) = read::text_if_there(path)? else { return Ok(None) };
-    match Lock::parse(&text, &name) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(failure) if args.upgrade && !args.check => {
-            // Asked to forget what it holds; a newer format is still not ours to overwrite.
-            if failure.diagnostics.iter().any(|d| d.code == "lock-too-new") { Err(failure) } else { Ok(None) }
+    let lock = read::text_if_there(path)
+        .and_then(|text| text.map(|text| Lock::parse(&text, &path.display().to_string())).transpose());
+    match lock {
+        // Asked to forget what it holds; a newer format is still not ours to write over.
+        Err(failure) if args.upgrade && !args.check && !args.locked => {
+            let spare = |code: &str| ["lock-too-new", "cannot-read"].contains(&code);
+            if failure.diagnostics.iter().any(|problem| spare(problem.code)) {
+                return Err(failure);
+            }
+            ours(path).map(|()| None)
         }
-        Err(failure) => Err(failure),
+        Err(mut failure) => {
+            for problem in failure.diagnostics.iter_mut().filter(|problem| problem.code == read::NOT_TEXT) {
+                problem.fix = Some(ANEW.into());
+            }
+            Err(failure)
+        }
+        lock => lock,
     }
+}
+
+/// Refuses to write over a file that never was a lock: a mistyped `--lock` must not cost a manifest.
+fn ours(path: &Path) -> Result<(), Failure> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    if text.trim().is_empty() || text.contains(lock::MARK) {
+        return Ok(());
+    }
+    let evidence = Evidence::observed(path.display().to_string(), format!("no line `{} ...`", lock::MARK));
+    let message = format!("{} does not look like a lock, so it is not written over", path.display());
+    Err(Failure::unanswerable(
+        Diagnostic::error("lock-foreign", message, evidence).fix("remove it, or name another file: --lock FILE"),
+    ))
+}
+
+/// Refuses to print over the lock.
+fn not_the_lock(globals: &Globals, path: &Path) -> Result<(), Failure> {
+    match &globals.output {
+        Some(output) if output == path => {
+            let evidence = Evidence::observed("command line", format!("--output {}", output.display()));
+            let message = format!("{} is the lock: what is printed cannot go there too", path.display());
+            Err(Failure::unanswerable(
+                Diagnostic::error("usage", message, evidence).fix("name another file with -o, or leave it out"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses packages to upgrade that neither the lock nor the manifest knows: the name is mistyped.
+fn known_upgrades(old: Option<&Lock>, manifest: &Manifest, args: &Args) -> Result<(), Failure> {
+    let Some(old) = old else { return Ok(()) };
+    let mut known: BTreeSet<&str> =
+        old.targets.iter().flat_map(|target| target.packages.keys()).map(PackageName::as_str).collect();
+    known.extend(manifest.packages.iter().map(|ask| ask.package.as_str()));
+    known.extend(["torchvision", "torchaudio", "triton"]);
+    let Some(unknown) = args.upgrade_package.iter().find(|name| !known.contains(name.as_str())) else { return Ok(()) };
+    let evidence = Evidence::observed("the lock and the manifest", format!("no package {unknown} in them"));
+    let message = format!("--upgrade-package {unknown}: there is no such package to upgrade");
+    let error = Diagnostic::error("package-unknown", message, evidence);
+    Err(Failure::unanswerable(match crate::diag::did_you_mean(unknown.as_str(), known) {
+        Some(near) => error.fix(format!("did you mean `{near}`?")),
+        None => error.fix("`gpulock export constraints` lists the packages of the lock"),
+    }))
 }
 
 fn keep(old: Option<&Lock>, target: &str, args: &Args) -> Keep {
@@ -147,7 +211,7 @@ fn finish(lock: &Lock, old: Option<&Lock>, path: &Path, args: &Args, globals: &G
             report(lock, globals, &format!("{} is up to date\n", path.display()))?;
             return Ok(Answer::Yes);
         }
-        let evidence = Evidence::observed(path.display().to_string(), changes.join("; "));
+        let evidence = Evidence::observed(path.display().to_string(), some(&changes));
         let error = Diagnostic::error("lock-stale", format!("{} would change", path.display()), evidence);
         return Err(Failure::no(error.fix("run `gpulock resolve` and commit the lock")));
     }
@@ -170,6 +234,16 @@ fn finish(lock: &Lock, old: Option<&Lock>, path: &Path, args: &Args, globals: &G
     Ok(Answer::Yes)
 }
 
+/// The first of many changes, a line each, and how many more there are.
+fn some(changes: &[String]) -> String {
+    const MOST: usize = 10;
+    let mut lines: Vec<String> = changes.iter().take(MOST).cloned().collect();
+    if changes.len() > MOST {
+        lines.push(format!("and {} more, all shown by --dry-run", changes.len() - MOST));
+    }
+    lines.join("\n")
+}
+
 fn args_path(path: &Path) -> String {
     path.display().to_string()
 }
@@ -184,8 +258,7 @@ fn report(lock: &Lock, globals: &Globals, human: &str) -> Result<(), Failure> {
 fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> {
     let human: Vec<String> = conflicts.iter().map(|conflict| summary::conflict(conflict, globals)).collect();
     if globals.format == Format::Json {
-        let all: Vec<String> = conflicts.iter().map(json::conflict).collect();
-        output::write(globals, &all.concat())?;
+        output::write(globals, &json::conflicts(conflicts))?;
     }
     eprint!("{}", human.join("\n"));
     Ok(Answer::No)

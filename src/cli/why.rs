@@ -7,13 +7,15 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Flags, Place};
 use super::source::Source;
-use super::{Answer, Globals, output};
+use super::{Answer, Format, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Package, Target, Tier};
 use crate::manifest::{self, Manifest, Stack, parse_package_name};
 use crate::matrix::Matrix;
 use crate::python::{Catalog, PackageName};
-use crate::resolve::{Context, Keep, Request, why};
+use crate::render;
+use crate::report::json::{self, Why};
+use crate::resolve::{self, Context, Keep, Request, why};
 
 /// Flags of `gpulock why`.
 #[derive(Debug, ClapArgs)]
@@ -24,7 +26,7 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
     /// For this target only
-    #[arg(long)]
+    #[arg(long, env = "GPULOCK_TARGET")]
     target: Option<String>,
 }
 
@@ -36,20 +38,31 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let path = input::lock_path(&args.place);
     let name = path.display().to_string();
     let lock = input::read_lock(&path)?;
+    if let Some(target) = &args.target {
+        render::choose(&lock, Some(target))?;
+    }
     let manifest = input::read(&args.place, &Flags::default()).ok().map(|input| input.manifest);
     let matrix = globals.matrix()?;
     let source = Source::new(&matrix, &manifest.clone().unwrap_or_default(), globals, true)?;
-    let mut text = String::new();
     let wanted = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
+    let mut all = Vec::new();
     for target in lock.targets.iter().filter(wanted) {
         let Some(package) = target.packages.get(&args.package) else { continue };
-        let _ = writeln!(text, "target {}: {} {}", target.name, args.package, package.version);
-        chain(&lock, target, &args.package, &source, &mut text);
-        if args.package.as_str() == "torch" {
-            build(target, manifest.as_ref(), &matrix, &source, globals, &mut text)?;
+        let mut why = Why {
+            target: target.name.clone(),
+            version: package.version.to_string(),
+            chain: chain(&lock, target, &args.package, &source),
+            preferred: Vec::new(),
+            facts: Vec::new(),
+        };
+        if args.package.as_str() == "torch"
+            && let Some(build) = build(target, manifest.as_ref(), &matrix, &source, globals)?
+        {
+            (why.preferred, why.facts) = (build.excluded, build.facts);
         }
+        all.push(why);
     }
-    if text.is_empty() {
+    if all.is_empty() {
         let known: BTreeSet<&str> =
             lock.targets.iter().flat_map(|t| t.packages.keys()).map(PackageName::as_str).collect();
         let near = crate::diag::did_you_mean(args.package.as_str(), known);
@@ -57,32 +70,62 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         let error = Diagnostic::error("package-unknown", format!("{} is not in the lock", args.package), evidence);
         return Err(Failure::no(match near {
             Some(near) => error.fix(format!("did you mean `{near}`?")),
-            None => error,
+            None => error.fix("`gpulock export constraints` lists the packages of the lock"),
         }));
     }
-    output::write(globals, &text)?;
+    match globals.format {
+        Format::Human => output::write(globals, &human(&args.package, &all, globals)),
+        Format::Json => output::write(globals, &json::why(args.package.as_str(), &all)),
+    }?;
     Ok(Answer::Yes)
 }
 
+fn human(package: &PackageName, all: &[Why], globals: &Globals) -> String {
+    let mut text = String::new();
+    for why in all {
+        let _ = writeln!(text, "target {}: {package} {}", why.target, why.version);
+        for (depth, sentence) in &why.chain {
+            let _ = writeln!(text, "{}{sentence}", "  ".repeat(*depth));
+        }
+        if !why.preferred.is_empty() {
+            text.push_str("  builds that would be preferred:\n");
+        }
+        for sentence in &why.preferred {
+            let _ = writeln!(text, "    - {sentence}");
+        }
+        if !why.facts.is_empty() {
+            text.push_str("  facts:\n");
+        }
+        for fact in &why.facts {
+            let _ = writeln!(text, "    - {}", fact.claim);
+            if globals.verbose > 0 {
+                let _ = writeln!(text, "      source: {}", fact.source);
+            }
+        }
+    }
+    text
+}
+
 /// Who asks for the package, up to the manifest, each with what it asks.
-fn chain(lock: &Lock, target: &Target, package: &PackageName, source: &Source<'_>, text: &mut String) {
+fn chain(lock: &Lock, target: &Target, package: &PackageName, source: &Source<'_>) -> Vec<(usize, String)> {
+    let mut sentences = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![(package.clone(), 1)];
     while let Some((name, depth)) = open.pop() {
         let Some(locked) = target.packages.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
         for by in &locked.needed_by {
-            let indent = "  ".repeat(depth);
             if by == Package::MANIFEST {
-                let _ = writeln!(text, "{indent}the manifest asks for {name}");
+                sentences.push((depth, format!("the manifest asks for {name}")));
                 continue;
             }
             let Ok(parent) = by.parse::<PackageName>() else { continue };
             let asks = asked(lock, target, &parent, &name, source).unwrap_or_default();
             let version = target.packages.get(&parent).map(|p| p.version.to_string()).unwrap_or_default();
-            let _ = writeln!(text, "{indent}{parent} {version} requires {name}{asks}");
+            sentences.push((depth, format!("{parent} {version} requires {name}{asks}")));
             open.push((parent, depth + 1));
         }
     }
+    sentences
 }
 
 /// The specifier with which `parent` asks for `name`.
@@ -111,30 +154,21 @@ fn build(
     matrix: &Matrix,
     source: &Source<'_>,
     globals: &Globals,
-    text: &mut String,
-) -> Result<(), Failure> {
+) -> Result<Option<resolve::Why>, Failure> {
     let request = manifest.map(Request::all).unwrap_or_default().into_iter().find(|r| r.target.name == target.name);
     // Without the manifest, the machines that the lock names; what was asked of torch is not known then.
     let request = request.unwrap_or_else(|| of_machines(target));
     let keep = Keep::default();
-    let context =
-        Context { matrix, catalog: source, default_index: source.default_index(), pending: false, keep: &keep };
+    let context = Context {
+        matrix,
+        catalog: source,
+        default_index: source.default_index(),
+        pending: false,
+        offline: globals.offline,
+        keep: &keep,
+    };
     let label = format!("{}+{}", target.torch, target.variant);
-    let Some(why) = why(&request, &context, &label, target.python)? else { return Ok(()) };
-    if !why.excluded.is_empty() {
-        text.push_str("  builds that would be preferred:\n");
-        for sentence in &why.excluded {
-            let _ = writeln!(text, "    - {sentence}");
-        }
-    }
-    text.push_str("  facts:\n");
-    for fact in &why.facts {
-        let _ = writeln!(text, "    - {}", fact.claim);
-        if globals.verbose > 0 {
-            let _ = writeln!(text, "      source: {}", fact.source);
-        }
-    }
-    Ok(())
+    why(&request, &context, &label, target.python)
 }
 
 fn of_machines(target: &Target) -> Request {

@@ -102,6 +102,8 @@ fn explain(path: &Path, error: &io::Error) -> Diagnostic {
     };
     let kept = if fs::symlink_metadata(path).is_ok_and(|it| !it.is_dir()) { "; the file is as it was" } else { "" };
     let message = format!("cannot write {shown}: {why}{kept}");
-    Diagnostic::error("cannot-write", message, Evidence::observed(format!("{}", folder.display()), error.to_string()))
-        .fix(fix)
+    // The name of the temporary file tells nobody anything.
+    let said = error.to_string();
+    let said = said.split(" at path ").next().unwrap_or_default();
+    Diagnostic::error("cannot-write", message, Evidence::observed(folder.display().to_string(), said)).fix(fix)
 }

@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) use write::quoted;
 
+pub use read::ANEW;
+pub use write::MARK;
+
 use crate::manifest::Manifest;
 
 pub use solution::Origin;
@@ -35,9 +38,9 @@ pub fn sha256(bytes: &[u8]) -> String {
 }
 
 impl Lock {
-    /// Whether the lock was made for what `manifest` asks.
+    /// Whether the lock was made for what `manifest` asks, all of its targets.
     pub fn satisfies(&self, manifest: &Manifest) -> bool {
-        self.inputs == inputs_hash(manifest)
+        self.inputs == inputs_hash(manifest) && manifest.targets.iter().all(|one| self.target(&one.name).is_some())
     }
 
     /// Whether both hold the same, whatever matrix they were made from.
@@ -49,11 +52,15 @@ impl Lock {
     }
 
     /// Takes the targets of `old` that are missing here, with their artefacts, and puts all in the given order.
+    ///
+    /// Where `old` was made for another manifest, the whole fits neither that one nor this one, and its inputs say so.
     pub fn adopt(&mut self, old: &Self, order: &[&str]) {
+        let mut mixed = false;
         for target in &old.targets {
             if self.target(&target.name).is_some() || !order.contains(&target.name.as_str()) {
                 continue;
             }
+            mixed |= old.inputs != self.inputs;
             for package in target.packages.values() {
                 if let Some((file, wheel)) = old.wheel(package) {
                     self.wheels.entry(file.to_owned()).or_insert_with(|| wheel.clone());
@@ -65,6 +72,9 @@ impl Lock {
             self.targets.push(target.clone());
         }
         self.targets.sort_by_key(|target| order.iter().position(|name| *name == target.name));
+        if mixed {
+            self.inputs = sha256(format!("{}\n{}", old.inputs, self.inputs).as_bytes());
+        }
     }
 
     /// The hash of the lock's text: what generated files are marked with.

@@ -12,7 +12,7 @@ use crate::python::{PackageName, WheelName};
 use crate::version::ParseError;
 
 /// What to do about a lock that cannot be used.
-const ANEW: &str = "restore it from version control, or run `gpulock resolve` to write it anew";
+pub const ANEW: &str = "restore it from version control, or write it anew: `gpulock resolve --upgrade`";
 
 impl Lock {
     /// Reads a lock; `name` is what messages call it.
@@ -71,7 +71,11 @@ impl LockReader<'_> {
             Some(VERSION) => {}
             Some(newer) if newer > VERSION => {
                 let message = format!("{name} has version {newer}; this gpulock reads version {VERSION}");
-                return refuse("lock-newer", message, "use a newer gpulock, or run `gpulock resolve` to write it anew");
+                return refuse(
+                    "lock-too-new",
+                    message,
+                    "use a newer gpulock, or remove the file and run `gpulock resolve`",
+                );
             }
             Some(other) => {
                 return refuse("lock-broken", format!("{name} has version {other}, which never was"), ANEW);

@@ -6,12 +6,15 @@ use super::model::{Artefact, DriverSupport, FileDigest, Lock, Package, REVISION,
 use crate::manifest::without_credentials;
 use crate::python::PackageName;
 
+/// How every lock begins.
+pub const MARK: &str = "# Written by gpulock.";
+
 impl Lock {
     /// The text of `gpulock.lock`; equal locks have equal bytes.
     pub fn to_text(&self) -> String {
         // An artefact's line is about 300 bytes.
         let mut out = String::with_capacity(1024 + 300 * self.wheels.len());
-        out.push_str("# Written by gpulock. Change gpulock.toml and run `gpulock resolve`.\n");
+        let _ = writeln!(out, "{MARK} Change gpulock.toml and run `gpulock resolve`.");
         let _ = writeln!(out, "version = {VERSION}\nrevision = {REVISION}");
         let _ = writeln!(out, "inputs = {}\nmatrix = {}", quoted(&self.inputs), quoted(&self.matrix));
         for (name, url) in &self.indexes {

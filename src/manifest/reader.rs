@@ -84,9 +84,9 @@ fn syntax_problem(source: SourceText<'_>, error: &TomlError) -> Diagnostic {
     match &place {
         Evidence::Span { text, .. } => match unquoted(text) {
             Some(quoted) => problem.fix(format!("text stands in quotes: write `{quoted}`")),
-            None => problem,
+            None => problem.fix("correct it here or just before"),
         },
-        _ => problem,
+        _ => problem.fix("correct it"),
     }
 }
 

@@ -112,7 +112,7 @@ impl GpuFacts {
             .iter()
             .flat_map(|row| &row.names)
             .map(|known| (strsim::jaro_winkler(&wanted, &self.file.names.normal_form(known)), known))
-            .filter(|(score, _)| *score > 0.8)
+            .filter(|(score, _)| *score > 0.7)
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         scored.dedup_by(|a, b| a.1 == b.1);

@@ -38,6 +38,10 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let error = || ParseError { given: text.into(), expected: "a requirement with version, such as `numpy>=1.26`" };
+        // pep508_rs panics on a name or extra that ends in a separator: `a-]`.
+        if !is_well_named(text) {
+            return Err(error());
+        }
         let parsed: pep508_rs::Requirement<VerbatimUrl> = text.parse().map_err(|_| error())?;
         let specifiers = match parsed.version_or_url {
             None => Specifiers::empty(),
@@ -51,6 +55,16 @@ impl FromStr for Requirement {
             marker: parsed.marker,
         })
     }
+}
+
+/// Whether the name and the extras that `text` begins with are names.
+fn is_well_named(text: &str) -> bool {
+    let text = text.trim_start();
+    let name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let (package, rest) = text.split_at(text.find(|c| !name(c)).unwrap_or(text.len()));
+    let extras = rest.trim_start().strip_prefix('[').map_or("", |rest| rest.split(']').next().unwrap_or(rest));
+    let extras = extras.split(',').map(str::trim).filter(|extra| !extra.is_empty());
+    std::iter::once(package).chain(extras).all(|name| name.parse::<PackageName>().is_ok())
 }
 
 /// The environment that markers are judged in: CPython under Linux.
@@ -84,6 +98,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_must_be_names() {
+        for text in ["a-]", "a.", "a->=1", "a[b-]", "a[b,c.]>=1", "a[b-", "-", "", "[a]", "é"] {
+            assert!(text.parse::<Requirement>().is_err(), "{text}");
+        }
+        let requirement: Requirement = " A_b [ c , D.e ] >=1 ".parse().unwrap();
+        assert_eq!((requirement.package.as_str(), requirement.extras.len()), ("a-b", 2));
+    }
+
+    #[test]
     fn markers_choose_the_platform() {
         let cudnn: Requirement =
             r#"nvidia-cudnn-cu12==9.10.2.21; platform_system == "Linux" and platform_machine == "x86_64""#.parse().unwrap();
@@ -94,5 +117,25 @@ mod tests {
         let env = MarkerEnv::new(python, Platform::LinuxX86_64);
         assert!(!extra.applies(&env, &[]));
         assert!(extra.applies(&env, &["cublas".parse().unwrap()]));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, cases: 2000, ..Default::default() })]
+
+        #[test]
+        fn no_text_panics(pieces in proptest::collection::vec(proptest::sample::select(vec![
+            "a", "torch", "-", ".", "[", "]", ",", ">=", "==", "~=", "===", "1.0", "2.*", "+cu1", ";", " ", "(", ")", "python_version",
+            "sys_platform", "extra", "'3.8'", "'linux'", "in", "not in", "and", "or", "@", "https://x", "${A}", "é", "\"", "#", "/", "*", "!=",
+        ]), 0..10)) {
+            let text = pieces.concat();
+            let env = MarkerEnv::new("3.11".parse().unwrap(), Platform::LinuxX86_64);
+            if let Ok(requirement) = text.parse::<Requirement>() {
+                requirement.applies(&env, &[]);
+            }
+            let spaced = format!("torch>=1; {}", pieces.join(" "));
+            if let Ok(requirement) = spaced.parse::<Requirement>() {
+                requirement.applies(&env, &[]);
+            }
+        }
     }
 }

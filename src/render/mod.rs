@@ -108,9 +108,9 @@ pub fn choose<'l>(lock: &'l Lock, name: Option<&str>) -> Result<&'l Target, Fail
             Some(target) => Ok(target),
             None => {
                 let near = did_you_mean(name, names.iter().copied());
-                let fix =
-                    near.map_or_else(|| format!("targets: {}", names.join(", ")), |n| format!("did you mean `{n}`?"));
-                refuse("unknown-target", format!("the lock has no target `{name}`"), fix)
+                let fix = near
+                    .map_or_else(|| format!("name one of: {}", names.join(", ")), |n| format!("did you mean `{n}`?"));
+                refuse("target-unknown", format!("the lock has no target `{name}`"), fix)
             }
         },
     }

@@ -173,45 +173,113 @@ impl<'l> PackageJson<'l> {
     }
 }
 
-/// `gpulock.conflict/1`.
-pub fn conflict(conflict: &Conflict) -> String {
+/// `gpulock.conflict/1` of the first target without a stack; those of further targets stand in its `others`.
+pub fn conflicts(conflicts: &[Conflict]) -> String {
+    let [first, others @ ..] = conflicts else { return String::new() };
+    text(&ConflictJson { others: others.iter().map(ConflictJson::new).collect(), ..ConflictJson::new(first) })
+}
+
+#[derive(Serialize)]
+struct ConflictJson<'c> {
+    schema: &'static str,
+    target: &'c str,
+    explanation: &'c str,
+    facts: Vec<FactJson<'c>>,
+    repairs: Vec<RepairJson<'c>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<ConflictJson<'c>>,
+}
+
+#[derive(Serialize)]
+struct FactJson<'c> {
+    claim: &'c str,
+    source: &'c str,
+}
+
+#[derive(Serialize)]
+struct RepairJson<'c> {
+    change: &'c str,
+    gives: GivesJson<'c>,
+}
+
+#[derive(Serialize)]
+struct GivesJson<'c> {
+    torch: &'c str,
+    variant: Option<&'c str>,
+}
+
+impl<'c> ConflictJson<'c> {
+    fn new(conflict: &'c Conflict) -> Self {
+        let repair = |Repair { change, gives }: &'c Repair| RepairJson {
+            change,
+            gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
+        };
+        Self {
+            schema: "gpulock.conflict/1",
+            target: &conflict.target,
+            explanation: &conflict.explanation,
+            facts: conflict.facts.iter().map(FactJson::new).collect(),
+            repairs: conflict.repairs.iter().map(repair).collect(),
+            others: Vec::new(),
+        }
+    }
+}
+
+impl<'c> FactJson<'c> {
+    fn new(Fact { claim, source }: &'c Fact) -> Self {
+        Self { claim, source }
+    }
+}
+
+/// Why a package of one target has its version.
+#[derive(Debug)]
+pub struct Why {
+    /// Name of the target.
+    pub target: String,
+    /// The version that is locked.
+    pub version: String,
+    /// Who asks for it, up to the manifest: a sentence and how many steps it is from the package.
+    pub chain: Vec<(usize, String)>,
+    /// For torch: builds that would be preferred, with what excludes them.
+    pub preferred: Vec<String>,
+    /// For torch: the facts behind the choice.
+    pub facts: Vec<Fact>,
+}
+
+/// `gpulock.why/1`.
+pub fn why(package: &str, targets: &[Why]) -> String {
     #[derive(Serialize)]
-    struct Json<'c> {
+    struct Json<'w> {
         schema: &'static str,
-        target: &'c str,
-        explanation: &'c str,
-        facts: Vec<FactJson<'c>>,
-        repairs: Vec<RepairJson<'c>>,
+        package: &'w str,
+        targets: Vec<WhyJson<'w>>,
     }
     #[derive(Serialize)]
-    struct FactJson<'c> {
-        claim: &'c str,
-        source: &'c str,
+    struct WhyJson<'w> {
+        name: &'w str,
+        version: &'w str,
+        chain: Vec<&'w str>,
+        preferred: &'w [String],
+        facts: Vec<FactJson<'w>>,
     }
+    let targets = targets.iter().map(|why| WhyJson {
+        name: &why.target,
+        version: &why.version,
+        chain: why.chain.iter().map(|(_, sentence)| sentence.as_str()).collect(),
+        preferred: &why.preferred,
+        facts: why.facts.iter().map(FactJson::new).collect(),
+    });
+    text(&Json { schema: "gpulock.why/1", package, targets: targets.collect() })
+}
+
+/// `gpulock.written/1`: the files that a command wrote.
+pub fn written(files: &[String]) -> String {
     #[derive(Serialize)]
-    struct RepairJson<'c> {
-        change: &'c str,
-        gives: GivesJson<'c>,
+    struct Json<'f> {
+        schema: &'static str,
+        files: &'f [String],
     }
-    #[derive(Serialize)]
-    struct GivesJson<'c> {
-        torch: &'c str,
-        variant: Option<&'c str>,
-    }
-    text(&Json {
-        schema: "gpulock.conflict/1",
-        target: &conflict.target,
-        explanation: &conflict.explanation,
-        facts: conflict.facts.iter().map(|Fact { claim, source }| FactJson { claim, source }).collect(),
-        repairs: conflict
-            .repairs
-            .iter()
-            .map(|Repair { change, gives }| RepairJson {
-                change,
-                gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
-            })
-            .collect(),
-    })
+    text(&Json { schema: "gpulock.written/1", files })
 }
 
 /// `gpulock.error/1`: why a command gave no result.

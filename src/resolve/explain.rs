@@ -55,6 +55,14 @@ impl Derivation {
         Self { premises: vec![premise], facts: Vec::new() }
     }
 
+    /// The index that torch is taken from has none for the platform, as far as is known here.
+    pub fn no_torch(request: &Request, default_index: &str) -> Self {
+        let torch = "torch".parse().ok();
+        let index = torch.as_ref().and_then(|torch| request.pinned_index(torch)).unwrap_or(default_index);
+        let premise = format!("no wheel of torch for {} is known here of the index {index}", request.target.platform);
+        Self { premises: vec![premise], facts: Vec::new() }
+    }
+
     /// Puts a derivation into words.
     ///
     /// # Errors
@@ -90,7 +98,8 @@ impl Derivation {
     ) -> Result<Option<String>, Failure> {
         let candidates = provider.packages.candidates;
         Ok(match external {
-            External::NotRoot(..) | External::FromDependencyOf(Node::Root, ..) | External::Custom(..) => None,
+            External::NotRoot(..) | External::FromDependencyOf(Node::Root, ..) => None,
+            External::Custom(_, _, reason) => Some(reason.clone()),
             External::FromDependencyOf(Node::Input(input), _, dependency, set) => {
                 let rule = provider.rules.iter().find(|rule| rule.input == *input);
                 if let Some(rule) = rule {
@@ -104,6 +113,9 @@ impl Derivation {
                     (None, Node::Package(_) | Node::Extra(..)) if *set == Set::full() => {
                         Some(format!("{dependency} is asked for"))
                     }
+                    (None, _) if *set == Set::empty() => Some(format!(
+                        "what is asked of {dependency} contradicts itself: no version satisfies all of it"
+                    )),
                     (None, _) => Some(format!("{dependency} {} is asked for", words(set))),
                 }
             }
@@ -225,6 +237,7 @@ fn collect(tree: &DerivationTree<Node, Set, String>, externals: &mut Vec<Externa
 fn same(a: &External<Node, Set, String>, b: &External<Node, Set, String>) -> bool {
     match (a, b) {
         (External::NoVersions(p, s), External::NoVersions(q, t)) => p == q && s == t,
+        (External::Custom(p, s, m), External::Custom(q, t, n)) => p == q && s == t && m == n,
         (External::FromDependencyOf(p, s, d, x), External::FromDependencyOf(q, t, e, y)) => {
             p == q && s == t && d == e && x == y
         }

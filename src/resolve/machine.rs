@@ -42,14 +42,16 @@ impl Machine {
     /// GPU names that are unknown or ambiguous, a driver range that holds no driver; exit class 2.
     pub fn of(request: &Request, matrix: &Matrix) -> Result<Self, Failure> {
         let facts = matrix.gpu()?;
-        let mut gpus = Vec::new();
+        let mut gpus: Vec<Gpu> = Vec::new();
         let mut warnings = Vec::new();
         let mut errors = Vec::new();
         for name in &request.target.gpus {
             match facts.find(name) {
                 Ok(gpu) => {
-                    warnings.extend((!gpu.known).then(|| unknown_capability(&gpu)));
-                    gpus.push(gpu);
+                    if !gpus.contains(&gpu) {
+                        warnings.extend((!gpu.known).then(|| unknown_capability(&gpu)));
+                        gpus.push(gpu);
+                    }
                 }
                 Err(error) => errors.push(bad_name(name, &error, facts)),
             }

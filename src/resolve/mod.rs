@@ -74,6 +74,8 @@ pub struct Context<'a> {
     pub default_index: &'a str,
     /// Builds whose artefacts are not known here may be chosen; they are marked pending.
     pub pending: bool,
+    /// The catalog holds only what is known without the network.
+    pub offline: bool,
     /// Versions to keep while they fit: those of an existing lock.
     pub keep: &'a Keep,
 }

@@ -97,6 +97,14 @@ pub fn notes(
             format!("nobody has read {what} for torch {}; it was chosen because nothing else fits", chosen.label());
         notes.push(Diagnostic::warning("build-unread", message, Evidence::fact(chosen.label(), source(chosen))));
     }
+    let pending = solution.packages.iter().any(|c| c.package == packages.torch && c.wheel.is_none());
+    if pending && chosen.build.as_ref().is_some_and(|build| build.row().requires.is_none()) {
+        let message = format!(
+            "which CUDA packages torch {} pins is not known here, so the lock lacks them until an online resolve",
+            chosen.label()
+        );
+        notes.push(Diagnostic::warning("pins-unknown", message, Evidence::fact(chosen.label(), source(chosen))));
+    }
     if chosen.build.is_none() {
         let message = format!(
             "torch {} is newer than this matrix or unknown to it: GPUs and driver are not checked, the rest is what the index says",

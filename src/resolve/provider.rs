@@ -192,10 +192,17 @@ impl DependencyProvider for Provider<'_> {
 
     fn get_dependencies(&self, node: &Node, version: &Pep440) -> Result<Dependencies<Node, Set, String>, Failure> {
         let constraints = match node {
-            Node::Root => self.root(),
-            Node::Input(input) => self.input(input),
-            Node::Package(name) => self.package(name, version)?,
-            Node::Extra(name, extra) => self.extra(name, extra, version)?,
+            Node::Root => Ok(self.root()),
+            Node::Input(input) => Ok(self.input(input)),
+            Node::Package(name) => self.package(name, version),
+            Node::Extra(name, extra) => self.extra(name, extra, version),
+        };
+        let constraints = match constraints {
+            // Somebody's old or odd METADATA rules out that version, not the whole question.
+            Err(failure) if failure.diagnostics.iter().any(|d| d.code == "wheel-unreadable") => {
+                return Ok(Dependencies::Unavailable(failure.to_string()));
+            }
+            constraints => constraints?,
         };
         Ok(Dependencies::Available(DependencyConstraints::from_iter(constraints)))
     }

@@ -41,6 +41,13 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
         also(request, &core, context, &mut conflict)?;
         conflict.repairs = pairs(request, &core, context)?;
     }
+    if context.offline
+        && !context.pending
+        && let Ok(solution) = attempt(request, &Context { pending: true, ..*context })?
+    {
+        let change = "resolve without --offline, or with --allow-pending".to_owned();
+        conflict.repairs.push(Repair { change, gives: solution.gives() });
+    }
     conflict.repairs.dedup();
     Ok(conflict)
 }
@@ -69,6 +76,8 @@ fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mu
                 .explanation
                 .push_str(&format!("\nWith another {input} there is still none:\n{}", derivation.text()));
             conflict.facts.extend(derivation.facts);
+            conflict.facts.sort();
+            conflict.facts.dedup();
         }
         return Ok(());
     }

@@ -117,11 +117,14 @@ pub(super) type Attempt = Result<Box<Solution>, Box<Derivation>>;
 pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attempt, Failure> {
     let machine = Machine::of(request, context.matrix)?;
     let candidates = candidates(request, context)?;
+    if candidates.is_empty() {
+        return Ok(Err(Box::new(Derivation::no_torch(request, context.default_index))));
+    }
     let base = rules(request, &machine, &candidates, context)?;
 
     // The Pythons by what they could give at best, so that the first success is mostly the answer.
     let mut options = Vec::new();
-    for python in pythons(request, &candidates, context) {
+    for python in pythons(request, context)? {
         let mut rules = base.clone();
         rules.push(python_rule(request, python, &candidates));
         let order = ranked(&candidates, &rules, &machine, context)?;
@@ -166,11 +169,11 @@ pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attemp
 }
 
 /// The Pythons that may be chosen: what is asked for, else every one that some torch has wheels for.
-fn pythons(request: &Request, candidates: &[Candidate], context: &Context<'_>) -> Vec<PythonVersion> {
+fn pythons(request: &Request, context: &Context<'_>) -> Result<Vec<PythonVersion>, Failure> {
     if let Some(PythonAsk::Exact(python)) = request.stack.python {
-        return vec![python];
+        return Ok(vec![python]);
     }
-    let builds = candidates.iter().filter_map(|candidate| candidate.build.as_ref());
+    let builds = context.matrix.torch()?.builds(request.target.platform);
     let mut pythons: Vec<PythonVersion> = builds.filter_map(|build| build.row().pythons()).flatten().collect();
     pythons.extend(context.keep.python);
     pythons.sort();
@@ -179,7 +182,7 @@ fn pythons(request: &Request, candidates: &[Candidate], context: &Context<'_>) -
         let free_threaded = python.free_threaded && context.keep.python != Some(*python);
         !free_threaded && request.stack.python.as_ref().is_none_or(|asked| asked.allows(*python))
     });
-    pythons
+    Ok(pythons)
 }
 
 fn attempt_with(

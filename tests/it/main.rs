@@ -2,6 +2,7 @@
 
 mod cli;
 mod inventory;
+mod layers;
 mod lock;
 mod manifest;
 mod matrix;

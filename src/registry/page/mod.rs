@@ -146,27 +146,6 @@ impl Page {
             .collect();
         Self { fetched, versions: releases.keys().cloned().collect(), releases, offers, words }
     }
-
-    /// The same page without the wheels that `keep` refuses, and without versions that have no wheel left.
-    pub(super) fn filter(&self, keep: impl Fn(&Wheel) -> bool) -> Self {
-        let releases: BTreeMap<_, _> = self
-            .releases
-            .iter()
-            .filter_map(|(version, release)| {
-                let wheels: Vec<_> = release.wheels.iter().filter(|wheel| keep(wheel)).cloned().collect();
-                let release = Arc::new(Release { version: version.clone(), wheels });
-                (!release.wheels.is_empty()).then(|| (version.clone(), release))
-            })
-            .collect();
-        Self {
-            fetched: self.fetched,
-            versions: releases.keys().cloned().collect(),
-            releases,
-            offers: self.offers.clone(),
-            words: self.words.clone(),
-        }
-    }
-
     /// The wheel of that file name.
     pub(super) fn wheel(&self, name: &WheelName) -> Option<&Arc<Wheel>> {
         self.releases.get(&name.version)?.wheels.iter().find(|wheel| wheel.name.file == name.file)
@@ -206,8 +185,6 @@ mod tests {
         assert_eq!(page.releases[&"1.9".parse().unwrap()].wheels.len(), 2);
         let name = "x-1.10-py3-none-any.whl".parse().unwrap();
         assert!(page.wheel(&name).unwrap().requires_python.is_none());
-        let one = page.filter(|wheel| wheel.name == name);
-        assert_eq!(one.versions.len(), 1);
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn a_newer_version_is_refused_in_exact_words() {
     let refused = refuse(&newer);
     assert_eq!(refused.diagnostics[0].message, "gpulock.lock has version 2; this gpulock reads version 1");
     assert_eq!(refused.diagnostics.len(), 1);
-    says(&newer, "lock-newer", &["gpulock.lock:2:11", "use a newer gpulock"]);
+    says(&newer, "lock-too-new", &["gpulock.lock:2:11", "use a newer gpulock"]);
     says(&SAMPLE.replace("version = 1\n", "version = 0\n"), "lock-broken", &["version 0, which never was"]);
     says("a = 1\n", "lock-incomplete", &["not a lock of gpulock"]);
 }

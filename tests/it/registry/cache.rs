@@ -39,13 +39,14 @@ fn what_was_seen_is_there_offline() {
 }
 
 #[test]
-fn what_was_not_looked_into_is_not_offered_offline() {
+fn a_page_is_there_offline_but_not_what_was_never_looked_into() {
     let server =
         Server::start(|_| html(r#"<a href="x-1.0-py3-none-any.whl">1</a><a href="x-2.0-py3-none-any.whl">2</a>"#));
     let folder = tempfile::tempdir().unwrap();
     let wheel = client(&server.url, folder.path()).list("test", &package("x")).unwrap().remove(0);
     let client = offline(&server.url, folder.path());
-    assert!(client.versions("test", &package("x")).unwrap().is_empty());
+    assert_eq!(client.versions("test", &package("x")).unwrap().len(), 2);
+    assert!(!client.is_cached(&wheel));
     assert!(client.versions("test", &package("never-seen")).unwrap().is_empty());
     let failure = client.metadata(&wheel).unwrap_err();
     assert_eq!(failure.diagnostics[0].code, "not-cached");

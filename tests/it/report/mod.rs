@@ -51,7 +51,7 @@ fn a_conflict_has_its_frozen_fields() {
         "facts": [{ "claim": "claim", "source": "source" }],
         "repairs": [{ "change": "driver >= 525.60.13", "gives": { "torch": "2.8.0", "variant": "cu128" } }],
     });
-    assert_eq!(read(&json::conflict(&conflict)), expected);
+    assert_eq!(read(&json::conflicts(&[conflict])), expected);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 mod handed;
 
+use gpulock::diag::{Class, Failure};
 use gpulock::manifest::{Platform, PythonAsk, Stack, Target};
 use gpulock::matrix::{Matrix, Snapshot};
-use gpulock::resolve::{Context, Keep, Outcome, Request, resolve};
+use gpulock::resolve::{Conflict, Context, Keep, Outcome, Request, Solution, resolve, resolve_all};
 
 /// A request for one target; fields are set by the test.
 pub fn request(gpus: &[&str], driver: &str) -> Request {
@@ -22,10 +23,35 @@ pub fn request(gpus: &[&str], driver: &str) -> Request {
 /// What a request gives: of the matrix as a whole when `pending`, else of what the snapshot has.
 pub fn answer(request: &Request, pending: bool) -> Outcome {
     let matrix = Matrix::embedded();
+    with_context(&matrix, pending, |context| resolve(request, context)).unwrap()
+}
+
+/// The same for a request that may be no question at all.
+pub fn outcome(request: &Request, matrix: &Matrix) -> Result<Outcome, Failure> {
+    with_context(matrix, true, |context| resolve(request, context))
+}
+
+/// What several targets give together.
+pub fn all(requests: &[Request]) -> Vec<Outcome> {
+    let matrix = Matrix::embedded();
     let snapshot = matrix.snapshot();
     let keep = Keep::default();
-    let context = Context { matrix: &matrix, catalog: &snapshot, default_index: Snapshot::INDEX, pending, keep: &keep };
-    resolve(request, &context).unwrap()
+    let context = |_: &Request| Context {
+        matrix: &matrix,
+        catalog: &snapshot,
+        default_index: Snapshot::INDEX,
+        pending: true,
+        offline: true,
+        keep: &keep,
+    };
+    let contexts: Vec<_> = requests.iter().map(context).collect();
+    resolve_all(requests, &contexts).unwrap()
+}
+
+fn with_context<T>(matrix: &Matrix, pending: bool, act: impl FnOnce(&Context<'_>) -> T) -> T {
+    let snapshot = matrix.snapshot();
+    let keep = Keep::default();
+    act(&Context { matrix, catalog: &snapshot, default_index: Snapshot::INDEX, pending, offline: true, keep: &keep })
 }
 
 /// `2.8.0+cu128, native` or `none: ...`
