@@ -33,8 +33,7 @@ impl Matrix {
     /// As [`Matrix::with_overlay`].
     pub fn of_directory(directory: &Path) -> Result<Self, Failure> {
         let mut matrix = Self::with_overlay(directory)?;
-        let has = |path: &&str| matrix.files.is_overlaid(path);
-        matrix.files.alone = WHOLE.iter().all(|path| has(path));
+        matrix.files.alone = WHOLE.iter().all(|path| matrix.files.is_overlaid(path));
         Ok(matrix)
     }
 
