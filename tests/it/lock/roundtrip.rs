@@ -23,7 +23,7 @@ fn the_canonical_text_is_a_fixed_point() {
 #[test]
 fn the_lock_knows_what_it_was_made_for() {
     let ask = |torch: &str| {
-        let text = format!("[stack]\ntorch = '{torch}'\n[target.a]\ngpus = ['A100']\n");
+        let text = format!("[stack]\ntorch = '{torch}'\n[target.cluster]\ngpus = ['A100']\n");
         manifest::parse(&text, "gpulock.toml").unwrap()
     };
     let lock = Lock { inputs: inputs_hash(&ask("2.8")), ..Lock::parse(SAMPLE, "gpulock.lock").unwrap() };
