@@ -9,6 +9,7 @@ use version_ranges::Ranges;
 use super::candidate::Candidate;
 use super::{Context, Request, expected};
 use crate::diag::Failure;
+use crate::matrix::matches_any;
 use crate::python::{MarkerEnv, PackageMetadata, PackageName, Runtime, Wheel};
 use crate::version::Pep440;
 use crate::version::pep440::{VersionSpecifier, local_label};
@@ -302,12 +303,4 @@ fn paired<'c>(candidate: &'c Candidate, package: &PackageName) -> Option<&'c [Pe
         "torchaudio" => release.torchaudio.as_deref(),
         _ => None,
     }
-}
-
-/// Whether a name is one of `patterns`, where `*` at the end stands for any rest.
-pub fn matches_any(patterns: &[String], name: &PackageName) -> bool {
-    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
-        Some(prefix) => name.as_str().starts_with(prefix),
-        None => name.as_str() == pattern,
-    })
 }

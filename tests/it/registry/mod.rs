@@ -6,10 +6,10 @@ mod network;
 mod nginx;
 mod pages;
 mod proxy;
-mod server;
+pub mod server;
 mod trouble;
 mod wheel;
-mod wheels;
+pub mod wheels;
 
 use std::path::Path;
 use std::sync::Arc;
