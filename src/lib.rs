@@ -21,6 +21,8 @@ pub mod inventory;
 
 pub mod lock;
 
+pub mod refresh;
+
 pub mod render;
 
 pub mod report;

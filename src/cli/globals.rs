@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::output;
 use crate::diag::{Diagnostic, Failure, Severity};
 use crate::matrix::Matrix;
+use crate::matrix::check::{Depth, check};
 use crate::report::{Style, human, json};
 
 /// Form of the output.
@@ -70,7 +71,11 @@ impl Globals {
     /// When the directory to lay over cannot be read or is not a matrix.
     pub fn matrix(&self) -> Result<Matrix, Failure> {
         match &self.matrix {
-            Some(directory) => Matrix::with_overlay(directory),
+            Some(directory) => {
+                let matrix = Matrix::with_overlay(directory)?;
+                let problems = check(matrix.files(), Depth::Facts);
+                if problems.is_empty() { Ok(matrix) } else { Err(Failure::all(problems)) }
+            }
             None => Ok(Matrix::embedded()),
         }
     }

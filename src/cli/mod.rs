@@ -4,6 +4,7 @@ mod export;
 mod globals;
 mod init;
 mod input;
+mod matrix;
 mod output;
 mod progress;
 pub mod read;
@@ -41,6 +42,8 @@ enum Command {
     Export(export::Args),
     /// Show the chain of facts that chose a package's version
     Why(why::Args),
+    /// Show, validate, refresh and audit the compatibility matrix
+    Matrix(matrix::Args),
     /// Print a completion script
     Completions {
         /// Shell to complete for
@@ -71,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Init(args) => init::run(args, globals),
         Command::Export(args) => export::run(args, globals),
         Command::Why(args) => why::run(args, globals),
+        Command::Matrix(args) => matrix::run(args, globals),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut command(), "gpulock", &mut std::io::stdout());
             Ok(Answer::Yes)

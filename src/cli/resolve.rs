@@ -200,7 +200,7 @@ fn keep(old: Option<&Lock>, target: &str, args: &Args) -> Keep {
 
 fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &Source<'_>) -> Result<Lock, Failure> {
     let gpu = &matrix.package()?.gpu;
-    let has_libraries = |chosen: &&Chosen| crate::resolve::matches_any(gpu, &chosen.package);
+    let has_libraries = |chosen: &&Chosen| crate::matrix::matches_any(gpu, &chosen.package);
     let chosen = solutions.iter().flat_map(|solution| &solution.packages);
     source.prefetch_libraries(chosen.filter(has_libraries).filter_map(|chosen| chosen.wheel.as_ref()))?;
     Lock::of(

@@ -49,20 +49,7 @@ impl<'m> Source<'m> {
             }
         }
         let default = matrix.index()?.indexes.iter().find(|row| row.default);
-        let mut asked = indexes.clone();
-        for mirror in &globals.mirrors {
-            apply_mirror(mirror, &mut asked)?;
-        }
-        let env = |name: &str| match name {
-            "GPULOCK_CACHE_DIR" if globals.cache_dir.is_some() => {
-                globals.cache_dir.as_ref().map(|path| path.display().to_string())
-            }
-            name => std::env::var(name).ok(),
-        };
-        let named = asked.iter().map(|(name, url)| (name.as_str(), url.as_str()));
-        let mut options = Options::from_environment(named, &env)?;
-        options.mode = if globals.offline { Mode::CacheOnly } else { Mode::Online };
-        options.progress = Arc::new(Bar::new(globals));
+        let client = client(&indexes, globals, false)?;
         let python = PythonVersion { major: 3, minor: 12, free_threaded: false };
         let platform = manifest.targets.first().map_or(Platform::LinuxX86_64, |target| target.platform);
         Ok(Self {
@@ -70,7 +57,7 @@ impl<'m> Source<'m> {
             indexes,
             default_index: default.map_or(Snapshot::INDEX, |row| row.name.as_str()),
             snapshot: matrix.snapshot(),
-            client: Client::new(options),
+            client,
             offline: globals.offline,
             lenient,
             taken: OnceCell::new(),
@@ -145,6 +132,30 @@ impl<'m> Source<'m> {
             other => other,
         }
     }
+}
+
+/// A client for `indexes` (name and URL) as flags and environment set it; `revalidate`: copies in the cache are not
+/// trusted, however fresh.
+///
+/// # Errors
+/// URLs, mirrors or environment variables that are no good.
+pub fn client(indexes: &[(String, String)], globals: &Globals, revalidate: bool) -> Result<Client, Failure> {
+    let mut asked = indexes.to_vec();
+    for mirror in &globals.mirrors {
+        apply_mirror(mirror, &mut asked)?;
+    }
+    let env = |name: &str| match name {
+        "GPULOCK_CACHE_DIR" if globals.cache_dir.is_some() => {
+            globals.cache_dir.as_ref().map(|path| path.display().to_string())
+        }
+        name => std::env::var(name).ok(),
+    };
+    let named = asked.iter().map(|(name, url)| (name.as_str(), url.as_str()));
+    let mut options = Options::from_environment(named, &env)?;
+    options.mode = if globals.offline { Mode::CacheOnly } else { Mode::Online };
+    options.progress = Arc::new(Bar::new(globals));
+    options.revalidate = revalidate;
+    Ok(Client::new(options))
 }
 
 /// `NAME=URL` over the index of that name.

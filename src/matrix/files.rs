@@ -28,22 +28,30 @@ pub struct Files {
     pub overlay: BTreeMap<String, String>,
     /// How the user named the overlay's directory.
     pub overlay_name: String,
+    /// The overlay is a whole matrix: there are no embedded files below it.
+    pub alone: bool,
 }
 
 impl Files {
     /// Paths that begin with `prefix` and end with `suffix`, sorted.
     pub fn paths(&self, prefix: &str, suffix: &str) -> Vec<&str> {
         let wanted = |path: &&str| path.starts_with(prefix) && path.ends_with(suffix);
-        let mut paths: Vec<&str> = EMBEDDED.iter().map(|file| file.path).filter(wanted).collect();
+        let below = if self.alone { &[] } else { EMBEDDED };
+        let mut paths: Vec<&str> = below.iter().map(|file| file.path).filter(wanted).collect();
         paths.extend(self.overlay.keys().map(String::as_str).filter(wanted));
         paths.sort_unstable();
         paths.dedup();
         paths
     }
 
+    /// Whether a file comes from the directory laid over the embedded ones.
+    pub fn is_overlaid(&self, path: &str) -> bool {
+        self.overlay.contains_key(path)
+    }
+
     /// The text of a file.
     pub fn text(&self, path: &str) -> Option<&str> {
-        self.overlay.get(path).map(String::as_str).or_else(|| embedded(path).map(|file| file.text))
+        self.overlay.get(path).map(String::as_str).or_else(|| self.embedded(path).map(|file| file.text))
     }
 
     /// The hash of all facts, `sha256:` and hex: of the embedded ones, and of what is laid over them.
@@ -67,7 +75,7 @@ impl Files {
 
     /// The name that messages give a file.
     pub fn name<'a>(&self, path: &'a str) -> Cow<'a, str> {
-        if self.overlay.contains_key(path) {
+        if self.alone || self.overlay.contains_key(path) {
             format!("{}/{path}", self.overlay_name).into()
         } else {
             format!("compat-matrix/{path}").into()
@@ -90,11 +98,13 @@ impl Files {
             let evidence = Evidence::observed(self.name(path), why);
             Failure::unanswerable(Diagnostic::error("matrix-invalid", "the matrix cannot be read", evidence))
         };
-        let file = embedded(path).ok_or_else(|| invalid("no such file".into()))?;
+        let file = self.embedded(path).ok_or_else(|| invalid("no such file".into()))?;
         serde_json::from_str(file.json).map_err(|error| invalid(error.to_string()))
     }
-}
 
-fn embedded(path: &str) -> Option<&'static Embedded> {
-    EMBEDDED.binary_search_by(|file| file.path.cmp(path)).ok().map(|i| &EMBEDDED[i])
+    /// The embedded file of that path, unless the overlay stands alone.
+    fn embedded(&self, path: &str) -> Option<&'static Embedded> {
+        let found = EMBEDDED.binary_search_by(|file| file.path.cmp(path)).ok();
+        found.filter(|_| !self.alone).map(|i| &EMBEDDED[i])
+    }
 }

@@ -7,6 +7,9 @@ use std::path::Path;
 use super::{Files, Matrix};
 use crate::diag::{Diagnostic, Evidence, Failure};
 
+/// What a directory has that is a matrix of its own.
+const WHOLE: [&str; 5] = ["driver.toml", "gpu.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
+
 impl Matrix {
     /// The embedded matrix with the files of `directory` over it: a file there replaces the one of the same path.
     ///
@@ -21,7 +24,24 @@ impl Matrix {
             let error = Diagnostic::error("matrix-unreadable", "this directory holds no matrix", evidence);
             return Err(Failure::unanswerable(error.fix("name a directory laid out as compat-matrix/ is")));
         }
-        Ok(Self { files: Files { overlay, overlay_name }, ..Self::default() })
+        Ok(Self { files: Files { overlay, overlay_name, alone: false }, ..Self::default() })
+    }
+
+    /// The matrix that a directory holds: by itself if it is a whole one, else laid over the embedded one.
+    ///
+    /// # Errors
+    /// As [`Matrix::with_overlay`].
+    pub fn of_directory(directory: &Path) -> Result<Self, Failure> {
+        let mut matrix = Self::with_overlay(directory)?;
+        matrix.files.alone = WHOLE.iter().all(|path| matrix.files.is_overlaid(path));
+        Ok(matrix)
+    }
+
+    /// The same matrix with further files over it.
+    pub fn with_files(&self, files: &BTreeMap<String, String>) -> Self {
+        let mut all = self.files.clone();
+        all.overlay.extend(files.iter().map(|(path, text)| (path.clone(), text.clone())));
+        Self { files: all, ..Self::default() }
     }
 }
 

@@ -4,10 +4,13 @@
 //! Takes the embedded `compat-matrix/` and, with `--matrix DIR`, a directory laid over it; reads a file when its facts
 //! are first asked for.
 
+pub mod check;
 mod cuda;
+pub mod edit;
 mod files;
 mod gpu;
 mod load;
+mod package;
 pub mod schema;
 mod snapshot;
 mod torch;
@@ -18,6 +21,7 @@ use std::time::SystemTime;
 pub use cuda::{CudaFacts, DriverRow, Tier};
 pub use files::Files;
 pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
+pub use package::matches_any;
 pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
 

@@ -498,12 +498,24 @@ pub struct IndexRow {
 
 /// `snapshot/INDEX.toml`
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SnapshotFile {
-    /// RFC 3339; what was uploaded later is not in the snapshot.
-    pub exclude_newer: String,
+    /// Day of the snapshot.
+    pub retrieved: String,
     /// Where it is from.
     pub source: String,
-    /// When that was read.
-    pub retrieved: String,
+    /// What was uploaded later is not in it: `2026-11-29T00:00:00Z`.
+    pub exclude_newer: String,
+    /// Its packages.
+    pub packages: SnapshotPackages,
+}
+
+/// The packages of the snapshot, by name.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SnapshotPackages {
+    /// Those whose shared libraries it lists.
+    pub gpu: Vec<PackageName>,
+    /// Those that they need.
+    pub other: Vec<PackageName>,
 }

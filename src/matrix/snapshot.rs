@@ -3,6 +3,7 @@
 //! Takes `snapshot/<package>.jsonl`: one release a line, ascending. Lines are parsed when their release is asked for;
 //! the libraries inside a line, when they are.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,29 +18,32 @@ use crate::version::Pep440;
 
 /// One line.
 #[derive(Deserialize)]
-struct Line<'a> {
+#[serde(deny_unknown_fields)]
+pub(super) struct Line<'a> {
+    pub(super) version: &'a str,
     #[serde(borrow, default)]
-    requires: Vec<Vec<std::borrow::Cow<'a, str>>>,
+    pub(super) requires: Vec<Vec<Cow<'a, str>>>,
     #[serde(borrow, default)]
-    extras: Vec<std::borrow::Cow<'a, str>>,
+    pub(super) extras: Vec<Cow<'a, str>>,
     #[serde(borrow)]
-    wheels: Vec<WheelEntry<'a>>,
+    pub(super) wheels: Vec<WheelEntry<'a>>,
 }
 
 /// One wheel of a line.
 #[derive(Deserialize)]
-struct WheelEntry<'a> {
-    file: &'a str,
-    sha256: &'a str,
-    size: u64,
+#[serde(deny_unknown_fields)]
+pub(super) struct WheelEntry<'a> {
+    pub(super) file: &'a str,
+    pub(super) sha256: &'a str,
+    pub(super) size: u64,
     #[serde(borrow)]
-    python: Option<std::borrow::Cow<'a, str>>,
+    pub(super) python: Option<Cow<'a, str>>,
     #[serde(default)]
-    yanked: bool,
+    pub(super) yanked: bool,
     #[serde(default)]
-    meta: usize,
+    pub(super) meta: usize,
     #[serde(borrow)]
-    libs: Option<&'a RawValue>,
+    pub(super) libs: Option<&'a RawValue>,
 }
 
 type Lines<'a> = Arc<[(Pep440, &'a str)]>;

@@ -72,17 +72,17 @@ impl Client {
     /// Fetches pages at the same time. What fails is kept, and told when that page is asked for.
     pub fn prefetch(&self, index: &str, packages: &[PackageName]) {
         let Ok(index) = self.index(index) else { return };
-        self.watched(packages, PackageName::to_string, |package| drop(self.page(index, package)));
+        self.each(packages, PackageName::to_string, |package| drop(self.page(index, package)));
     }
 
     /// Fetches the METADATA of wheels at the same time, as [`Client::prefetch`] does pages.
     pub fn prefetch_metadata(&self, wheels: &[Arc<Wheel>]) {
-        self.watched(wheels, |wheel| wheel.name.to_string(), |wheel| drop(self.metadata(wheel)));
+        self.each(wheels, |wheel| wheel.name.to_string(), |wheel| drop(self.metadata(wheel)));
     }
 
     /// Fetches the libraries of wheels at the same time, as [`Client::prefetch`] does pages.
     pub fn prefetch_libraries(&self, wheels: &[Arc<Wheel>]) {
-        self.watched(wheels, |wheel| wheel.name.to_string(), |wheel| drop(self.libraries(wheel)));
+        self.each(wheels, |wheel| wheel.name.to_string(), |wheel| drop(self.libraries(wheel)));
     }
 
     /// When `index` last confirmed what this client knows of `package`; asks nobody.
@@ -130,7 +130,9 @@ impl Client {
         self.pages.get((Arc::clone(&index.name), package.clone()), || self.load_page(index, package))
     }
 
-    fn watched<T: Sync>(&self, items: &[T], name: impl Fn(&T) -> String + Sync, work: impl Fn(&T) + Sync) {
+    /// Works through a list on as many threads as requests are made at the same time, and tells the progress; `name`
+    /// names an item.
+    pub fn each<T: Sync>(&self, items: &[T], name: impl Fn(&T) -> String + Sync, work: impl Fn(&T) + Sync) {
         self.progress.start(items.len());
         pool::each(self.concurrency, items, |item| {
             work(item);

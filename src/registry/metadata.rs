@@ -7,12 +7,15 @@ use crate::version::Pep440;
 
 /// What is kept of METADATA, as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub(super) struct Facts {
-    pub(super) requires: Vec<String>,
+pub struct Facts {
+    /// `Requires-Dist`, in its order.
+    pub requires: Vec<String>,
+    /// `Requires-Python`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) python: Option<String>,
+    pub python: Option<String>,
+    /// `Provides-Extra`, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) extras: Vec<String>,
+    pub extras: Vec<String>,
 }
 
 /// Why METADATA is refused.
@@ -70,7 +73,8 @@ impl Facts {
 fn headers(text: &str) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();
     for line in text.trim_start_matches('\u{feff}').lines() {
-        if line.trim_end().is_empty() {
+        // A line of blanks continues a field: licences have such.
+        if line.is_empty() {
             break;
         }
         if line.starts_with([' ', '\t']) {
@@ -90,7 +94,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "Metadata-Version: 2.1\r\nname: Typing_Extensions\r\nVersion: 1.0+cu126\r\n\
-        Requires-Python: >=3.9\r\nDescription: first\r\n  second: line\r\nRequires-Dist: numpy>=1;\r\n\textra == 'x'\r\n\
+        Requires-Python: >=3.9\r\nDescription: first\r\n  \r\n  second: line\r\nRequires-Dist: numpy>=1;\r\n\textra == 'x'\r\n\
         Requires-Dist: sympy (>1.13)\r\nProvides-Extra: x\r\n\r\nRequires-Dist: not-a-header\r\n";
 
     fn wheel(file: &str) -> WheelName {

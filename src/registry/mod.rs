@@ -23,12 +23,15 @@ mod range;
 mod record;
 mod tls;
 mod transport;
+mod verbatim;
 mod wheel;
 
 pub use archive::{OVERLAP, Search};
 pub use client::Client;
 pub use credentials::{Credentials, Environment};
+pub use metadata::Facts as MetadataText;
 pub use netrc::Netrc;
 pub use options::{IndexSource, Mode, Options, Timing, default_cache_dir};
 pub use progress::{Progress, Silent};
 pub use transport::Traffic;
+pub use verbatim::Listed;

@@ -2,5 +2,6 @@
 
 pub mod human;
 pub mod json;
+pub mod matrix;
 
 pub use human::Style;

@@ -5,6 +5,7 @@
 //! one derivation explains both sides.
 
 mod candidate;
+mod expected;
 mod explain;
 mod machine;
 mod note;
@@ -22,7 +23,6 @@ use std::collections::BTreeMap;
 
 pub use explain::{Conflict, Repair};
 pub use machine::{DriverAsk, Machine};
-pub use package::matches_any;
 pub use rule::Fact;
 pub use rule::Input;
 pub use solution::{Chosen, Gives, GpuService, Solution, Stack as SolvedStack};

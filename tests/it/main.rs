@@ -5,6 +5,7 @@ mod inventory;
 mod layers;
 mod lock;
 mod manifest;
+mod matrix;
 mod registry;
 mod render;
 mod report;

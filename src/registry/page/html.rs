@@ -48,6 +48,7 @@ fn anchor(tag: &StartTag<()>, base: &Url) -> Option<Entry> {
         size: None,
         python: attribute(tag, b"data-requires-python").filter(|text| !text.trim().is_empty()),
         yanked: attribute(tag, b"data-yanked").is_some(),
+        uploaded: None,
         metadata: beside
             .filter(|value| value != "false")
             .map(|value| Offer { sha256: value.strip_prefix("sha256=").and_then(sha256) }),

@@ -29,6 +29,7 @@ struct File {
     /// `true`, `false`, or a reason, which also means true.
     #[serde(default)]
     yanked: serde_json::Value,
+    upload_time: Option<String>,
     core_metadata: Option<Beside>,
     dist_info_metadata: Option<Beside>,
 }
@@ -64,6 +65,7 @@ pub(super) fn read(body: &[u8], base: &Url) -> Result<Vec<Entry>, String> {
             size: file.size,
             python: file.requires_python.filter(|text| !text.trim().is_empty()),
             yanked: file.yanked == true || file.yanked.is_string(),
+            uploaded: file.upload_time,
             metadata,
             file: file.filename,
         })
@@ -81,7 +83,7 @@ mod tests {
         let body = format!(
             r#"{{"meta":{{"api-version":"1.4"}},"name":"x","files":[
               {{"filename":"x-1-py3-none-any.whl","url":"../../f/x-1-py3-none-any.whl#frag","hashes":{{"sha256":"{hash}","md5":"0"}},
-                "requires-python":">=3.9","size":7,"yanked":"broken","core-metadata":{{"sha256":"{hash}"}}}},
+                "requires-python":">=3.9","size":7,"yanked":"broken","upload-time":"2025-08-06T14:53:46Z","core-metadata":{{"sha256":"{hash}"}}}},
               {{"filename":"x-2-py3-none-any.whl","url":"https://u:p@h/x-2","hashes":{{}},"requires-python":null,"yanked":false,
                 "dist-info-metadata":true}},
               {{"filename":"x-3.tar.gz","url":"javascript:void","hashes":{{}}}}]}}"#
@@ -99,6 +101,7 @@ mod tests {
                     size: Some(7),
                     python: Some(">=3.9".into()),
                     yanked: true,
+                    uploaded: Some("2025-08-06T14:53:46Z".into()),
                     metadata: Some(Offer { sha256: lower }),
                 },
                 Entry {

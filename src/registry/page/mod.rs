@@ -32,6 +32,9 @@ pub(super) struct Entry {
     pub(super) python: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) yanked: bool,
+    /// RFC 3339 (PEP 700).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) uploaded: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) metadata: Option<Offer>,
 }
@@ -85,6 +88,15 @@ pub(super) struct Page {
     pub(super) versions: Arc<[Pep440]>,
     pub(super) releases: BTreeMap<Pep440, Arc<Release>>,
     offers: HashMap<Box<str>, Offer>,
+    /// Upload time and Requires-Python as the index words them, by file.
+    words: HashMap<Box<str>, Words>,
+}
+
+/// What an index says of a file, word by word.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Words {
+    pub(super) uploaded: Option<Box<str>>,
+    pub(super) python: Option<Box<str>>,
 }
 
 impl Page {
@@ -96,6 +108,7 @@ impl Page {
         fetched: Option<SystemTime>,
     ) -> Self {
         let mut offers = HashMap::new();
+        let mut words = HashMap::new();
         let mut grouped: BTreeMap<Pep440, Vec<Arc<Wheel>>> = BTreeMap::new();
         for entry in entries {
             let Ok(name) = entry.file.parse::<WheelName>() else { continue };
@@ -108,6 +121,10 @@ impl Page {
             }
             if let Some(offer) = entry.metadata {
                 offers.insert(name.file.clone(), offer);
+            }
+            if entry.uploaded.is_some() || entry.python.is_some() {
+                let python = entry.python.as_deref().map(Into::into);
+                words.insert(name.file.clone(), Words { uploaded: entry.uploaded.map(Into::into), python });
             }
             wheels.push(Arc::new(Wheel {
                 name,
@@ -127,11 +144,16 @@ impl Page {
                 (version.clone(), Arc::new(Release { version, wheels }))
             })
             .collect();
-        Self { fetched, versions: releases.keys().cloned().collect(), releases, offers }
+        Self { fetched, versions: releases.keys().cloned().collect(), releases, offers, words }
     }
     /// The wheel of that file name.
     pub(super) fn wheel(&self, name: &WheelName) -> Option<&Arc<Wheel>> {
         self.releases.get(&name.version)?.wheels.iter().find(|wheel| wheel.name.file == name.file)
+    }
+
+    /// What the index says of a file, word by word.
+    pub(super) fn words(&self, file: &str) -> Words {
+        self.words.get(file).cloned().unwrap_or_default()
     }
 
     /// Whether, and with which hash, a wheel's METADATA stands beside it.

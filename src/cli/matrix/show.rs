@@ -1,0 +1,80 @@
+//! `gpulock matrix show`: tables of the matrix.
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::cli::{Answer, Format, Globals, output};
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::manifest::{parse_platform, parse_specifiers};
+use crate::matrix::{Gpu, GpuNameError, Matrix};
+use crate::python::Platform;
+use crate::report::matrix::{Ask, Tables, Topic};
+use crate::version::Specifiers;
+
+/// Flags of `gpulock matrix show`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// What to show [default: one line a torch build with all that goes with it]
+    topic: Option<TopicArg>,
+    /// These torch releases only: "2.8", ">=2.7,<2.9"
+    #[arg(long, value_parser = parse_specifiers)]
+    torch: Option<Specifiers>,
+    /// What goes with this GPU only: "RTX 5090", "H100", "sm_90"
+    #[arg(long)]
+    gpu: Option<String>,
+    /// Builds for this platform: linux-x86_64 or linux-aarch64
+    #[arg(long, value_parser = parse_platform, default_value_t)]
+    platform: Platform,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TopicArg {
+    /// torch releases, with torchvision and torchaudio
+    Torch,
+    /// CUDA releases, with their drivers
+    Cuda,
+    /// Driver branches
+    Driver,
+    /// GPUs by compute capability, with product names
+    Gpu,
+    /// cuDNN releases
+    Cudnn,
+    /// All tables
+    All,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// When the matrix cannot be read, or the GPU is not known.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let matrix = globals.matrix()?;
+    let ask = Ask {
+        topic: match args.topic {
+            None => Topic::Stacks,
+            Some(TopicArg::Torch) => Topic::Torch,
+            Some(TopicArg::Cuda) => Topic::Cuda,
+            Some(TopicArg::Driver) => Topic::Driver,
+            Some(TopicArg::Gpu) => Topic::Gpu,
+            Some(TopicArg::Cudnn) => Topic::Cudnn,
+            Some(TopicArg::All) => Topic::All,
+        },
+        torch: args.torch.clone(),
+        gpu: args.gpu.as_deref().map(|name| find_gpu(&matrix, name)).transpose()?,
+        platform: args.platform,
+    };
+    let tables = Tables::gather(&matrix, &ask)?;
+    output::write(globals, &if globals.format == Format::Json { tables.json() } else { tables.human() })?;
+    Ok(if tables.is_empty() { Answer::No } else { Answer::Yes })
+}
+
+fn find_gpu(matrix: &Matrix, name: &str) -> Result<Gpu, Failure> {
+    matrix.gpu()?.find(name).map_err(|error| {
+        let (message, fix) = match error {
+            GpuNameError::Unknown(near) if near.is_empty() => ("is not known", "see `gpulock matrix show gpu`".into()),
+            GpuNameError::Unknown(near) => ("is not known", format!("did you mean {}?", near.join(", "))),
+            GpuNameError::Ambiguous(all) => ("is the name of several GPUs", format!("say which: {}", all.join(", "))),
+        };
+        let evidence = Evidence::observed("--gpu", name);
+        Failure::unanswerable(Diagnostic::error("gpu-unknown", format!("GPU `{name}` {message}"), evidence).fix(fix))
+    })
+}

@@ -1,0 +1,6 @@
+//! The matrix as a whole: its checks, tables, and how it is kept.
+
+mod check;
+mod network;
+mod refresh;
+mod show;
