@@ -71,7 +71,11 @@ fn transcript(block: &str, place: &Place) -> String {
         let (printed, ended) = run(command, code, place);
         code = ended;
         let overwrite = std::env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite");
-        let same = snapbox::Assert::new().try_eq(Some(command), printed.clone().into_data(), expected.into_data());
+        let same = snapbox::Assert::new().normalize_paths(false).try_eq(
+            Some(command),
+            printed.clone().into_data(),
+            expected.into_data(),
+        );
         text += &format!("$ {command}\n");
         match same {
             Ok(()) => text += expected,
