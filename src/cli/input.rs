@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::read;
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::lock::Lock;
+use crate::lock::{ANEW, Lock};
 use crate::manifest::{self, Ask, Manifest, Platform, PythonAsk, Target};
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
 
@@ -31,7 +31,7 @@ pub struct Place {
 #[command(next_help_heading = "Instead of a manifest")]
 pub struct Flags {
     /// GPU of the machines: "RTX 5090", "H100", "sm_90"; may be repeated
-    #[arg(long = "gpu", value_name = "GPU", env = "GPULOCK_GPU", value_delimiter = ',')]
+    #[arg(long = "gpu", value_name = "GPU", env = "GPULOCK_GPU", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub gpus: Vec<String>,
     /// Oldest driver of the machines (570.124.06), a branch (570), or bounds where you control it (">=570")
     #[arg(long, value_parser = manifest::parse_driver, env = "GPULOCK_DRIVER")]
@@ -167,13 +167,27 @@ pub fn lock_path(place: &Place) -> PathBuf {
     folders().into_iter().map(|folder| folder.join(LOCK)).find(|path| path.exists()).unwrap_or_else(|| LOCK.into())
 }
 
+/// The lock at a path, if there is a file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn lock_if_there(path: &Path) -> Result<Option<Lock>, Failure> {
+    let text = read::text_if_there(path).map_err(|mut failure| {
+        for problem in failure.diagnostics.iter_mut().filter(|problem| problem.code == read::NOT_TEXT) {
+            problem.fix = Some(ANEW.into());
+        }
+        failure
+    })?;
+    text.map(|text| Lock::parse(&text, &path.display().to_string())).transpose()
+}
+
 /// The lock at a path, for commands that need one.
 ///
 /// # Errors
 /// When there is none, or it cannot be read.
 pub fn read_lock(path: &Path) -> Result<Lock, Failure> {
-    match read::text_if_there(path)? {
-        Some(text) => Lock::parse(&text, &path.display().to_string()),
+    match lock_if_there(path)? {
+        Some(lock) => Ok(lock),
         None => {
             let evidence = Evidence::observed(path.display().to_string(), "no such file");
             Err(Failure::unanswerable(

@@ -7,12 +7,12 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
-use super::{Answer, Format, Globals, output, read, summary, write};
+use super::{Answer, Format, Globals, output, summary, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::lock::{self, ANEW, Lock, Origin, inputs_hash};
+use crate::lock::{self, Lock, Origin, inputs_hash};
 use crate::manifest::{Manifest, parse_package_name};
 use crate::matrix::Matrix;
-use crate::python::PackageName;
+use crate::python::{Catalog, PackageName};
 use crate::report::json;
 use crate::resolve::{Chosen, Conflict, Context, Keep, Outcome, Request, Solution, resolve_all};
 
@@ -89,10 +89,16 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             Outcome::Conflict(conflict) => conflicts.push(*conflict),
         }
     }
-    for solution in &solutions {
+    for solution in &mut solutions {
+        // Among several targets, a note says which it is about.
+        let of_several = requests.len() > 1;
+        for note in solution.notes.iter_mut().filter(|_| of_several) {
+            note.message = format!("target {}: {}", solution.target, note.message);
+        }
         globals.tell(&solution.notes);
     }
     if !conflicts.is_empty() {
+        has_torch(&requests, &source, globals)?;
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
@@ -105,9 +111,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
 
 /// The lock that is there; one that `--upgrade` is to replace may be broken.
 fn read_lock(path: &Path, args: &Args) -> Result<Option<Lock>, Failure> {
-    let lock = read::text_if_there(path)
-        .and_then(|text| text.map(|text| Lock::parse(&text, &path.display().to_string())).transpose());
-    match lock {
+    match input::lock_if_there(path) {
         // Asked to forget what it holds; a newer format is still not ours to write over.
         Err(failure) if args.upgrade && !args.check && !args.locked => {
             let spare = |code: &str| ["lock-too-new", "cannot-read"].contains(&code);
@@ -115,12 +119,6 @@ fn read_lock(path: &Path, args: &Args) -> Result<Option<Lock>, Failure> {
                 return Err(failure);
             }
             ours(path).map(|()| None)
-        }
-        Err(mut failure) => {
-            for problem in failure.diagnostics.iter_mut().filter(|problem| problem.code == read::NOT_TEXT) {
-                problem.fix = Some(ANEW.into());
-            }
-            Err(failure)
         }
         lock => lock,
     }
@@ -138,6 +136,23 @@ fn ours(path: &Path) -> Result<(), Failure> {
     Err(Failure::unanswerable(
         Diagnostic::error("lock-foreign", message, evidence).fix("remove it, or name another file: --lock FILE"),
     ))
+}
+
+/// Without a stack, looks whether the index that torch comes from has any: its address may be wrong.
+fn has_torch(requests: &[Request], source: &Source<'_>, globals: &Globals) -> Result<(), Failure> {
+    let Ok(torch) = "torch".parse::<PackageName>() else { return Ok(()) };
+    let of_request = |request: &Request| request.pinned_index(&torch).unwrap_or(source.default_index()).to_owned();
+    let indexes: BTreeSet<String> = requests.iter().map(of_request).collect();
+    for index in indexes.iter().filter(|_| !globals.offline) {
+        if source.versions(index, &torch)?.is_empty() {
+            let url = source.url(index).unwrap_or_default();
+            let evidence = Evidence::observed(format!("index `{index}`"), "no page of torch, or none with wheels");
+            let message = format!("index `{index}` has no torch at all");
+            let fix = format!("check its address ({url}, or what --mirror says), or use --offline");
+            return Err(Failure::unanswerable(Diagnostic::error("index-empty", message, evidence).fix(fix)));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to print over the lock.
@@ -260,6 +275,7 @@ fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> 
     if globals.format == Format::Json {
         output::write(globals, &json::conflicts(conflicts))?;
     }
+    globals.tell(conflicts.iter().flat_map(|conflict| &conflict.warnings));
     eprint!("{}", human.join("\n"));
     Ok(Answer::No)
 }

@@ -88,7 +88,9 @@ pub fn changes(old: Option<&Lock>, new: &Lock) -> Vec<String> {
         if before.python != target.python {
             changes.push(format!("{}: Python {} -> {}", target.name, before.python, target.python));
         }
-        for (name, package) in &target.packages {
+        // What everything else follows from comes first.
+        let (torch, others): (Vec<_>, Vec<_>) = target.packages.iter().partition(|(name, _)| name.as_str() == "torch");
+        for (name, package) in torch.into_iter().chain(others) {
             match before.packages.get(name) {
                 None => changes.push(format!("{}: added {name} {}", target.name, package.version)),
                 Some(was) if was.version != package.version => {

@@ -9,7 +9,7 @@ use super::provider::{Node, Provider, Set};
 use super::rule::{Fact, Input};
 use super::solution::Gives;
 use super::{Request, candidate};
-use crate::diag::Failure;
+use crate::diag::{Diagnostic, Failure};
 use crate::python::{PackageName, PythonVersion};
 use crate::version::Pep440;
 use crate::version::pep440::LocalSegment;
@@ -25,6 +25,8 @@ pub struct Conflict {
     pub facts: Vec<Fact>,
     /// What would give a stack; each was resolved.
     pub repairs: Vec<Repair>,
+    /// What else the machines give rise to: GPUs that are not known, and the like.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// A change of the inputs that gives a stack.
@@ -50,6 +52,8 @@ pub struct Derivation {
     pub python: Option<PythonVersion>,
     /// How many of the premises are that a package has no wheel for that Python.
     pub wheels_missing: usize,
+    /// A wheel that cannot be read is among the premises: worth more than that others do not exist.
+    pub unreadable: bool,
 }
 
 impl Derivation {
@@ -104,7 +108,10 @@ impl Derivation {
         let candidates = provider.packages.candidates;
         Ok(match external {
             External::NotRoot(..) | External::FromDependencyOf(Node::Root, ..) => None,
-            External::Custom(_, _, reason) => Some(reason.clone()),
+            External::Custom(_, _, reason) => {
+                self.unreadable = true;
+                Some(reason.clone())
+            }
             External::FromDependencyOf(Node::Input(input), _, dependency, set) => {
                 let rule = provider.rules.iter().find(|rule| rule.input == *input);
                 if let Some(rule) = rule {

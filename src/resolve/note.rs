@@ -29,6 +29,8 @@ pub fn notes(
     let better = acceptable.iter().take_while(|c| !is_chosen(c)).find(|c| c.build.is_some() && !is_hole(c));
     if let Some(better) = better.filter(|_| chosen.build.is_some()) {
         let at = |c: &Candidate| (c.public(), c.index.to_string());
+        let locked = packages.context.keep.versions.get(&packages.torch);
+        let kept = solution.packages.iter().any(|one| one.package == packages.torch && Some(&one.version) == locked);
         let unseen = packages.chosen(&packages.torch, &better.version)?.is_none();
         let message = if unseen {
             format!(
@@ -36,6 +38,8 @@ pub fn notes(
                 better.label(),
                 at(better).1
             )
+        } else if kept {
+            format!("torch {} would be preferred; the lock holds {}, which is kept", better.label(), chosen.label())
         } else {
             format!("torch {} would be preferred, but not together with the other packages", better.label())
         };
@@ -47,6 +51,8 @@ pub fn notes(
             } else {
                 format!("{online}, or `--allow-pending` to lock it without hash")
             })
+        } else if kept {
+            note.fix("`--upgrade-package torch` takes it")
         } else {
             note
         });

@@ -8,7 +8,7 @@ use super::candidate::candidates;
 use super::explain::{Conflict, Derivation, Repair, inputs};
 use super::solve::attempt;
 use super::value::{Change, changes};
-use super::{Context, Input, Keep, Request};
+use super::{Context, Input, Keep, Machine, Request};
 use crate::diag::Failure;
 
 /// How many values of one input are tried in one direction.
@@ -36,6 +36,7 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
         explanation: derivation.text(),
         facts: derivation.facts,
         repairs,
+        warnings: Machine::of(request, context.matrix)?.warnings,
     };
     if conflict.repairs.is_empty() {
         also(request, &core, context, &mut conflict)?;

@@ -88,6 +88,7 @@ fn together(requests: &[Request], contexts: &[Context<'_>]) -> Result<Vec<Outcom
 /// Every target has a stack, but no torch version serves all.
 fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Failure> {
     let mut premises = Vec::new();
+    let mut warnings = Vec::new();
     let mut gives = None;
     for (request, context) in requests.iter().zip(contexts) {
         let machine = Machine::of(request, context.matrix)?;
@@ -95,6 +96,7 @@ fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Fai
         let rules = rules(request, &machine, &candidates, context)?;
         let allowed = |i: &usize| rules.iter().all(|rule| rule.verdicts[*i] != Verdict::No);
         let allowed = (0..candidates.len()).filter(allowed).map(|i| &candidates[i]);
+        warnings.extend(machine.warnings);
         premises.push(format!("target `{}` allows only torch {}", request.target.name, summary(allowed)));
         if let Ok(solution) = attempt(request, context)? {
             gives.get_or_insert(solution.gives());
@@ -107,6 +109,7 @@ fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Fai
         explanation: derivation.text(),
         facts: Vec::new(),
         repairs: gives.map(|gives| Repair { change, gives }).into_iter().collect(),
+        warnings,
     })
 }
 
@@ -179,7 +182,10 @@ pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attemp
             return Ok(Err(derivation));
         }
     }
-    let best = failed.into_iter().min_by_key(|derivation| derivation.wheels_missing).unwrap_or_default();
+    let best = failed
+        .into_iter()
+        .min_by_key(|derivation| (!derivation.unreadable, derivation.wheels_missing))
+        .unwrap_or_default();
     Ok(Err(Box::new(best)))
 }
 

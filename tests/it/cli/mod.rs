@@ -1,4 +1,7 @@
-//! Files: read with reasons, written whole or not at all.
+//! The program as a user meets it, and the files that it reads and writes.
 
+mod bad_input;
+mod modes;
+mod program;
 mod read;
 mod write;

@@ -45,6 +45,7 @@ fn a_conflict_has_its_frozen_fields() {
             change: "driver >= 525.60.13".into(),
             gives: Gives { torch: "2.8.0".into(), variant: Some("cu128".into()), cuda: None },
         }],
+        warnings: Vec::new(),
     };
     let expected = json!({
         "schema": "gpulock.conflict/1", "target": "cluster", "explanation": "because",

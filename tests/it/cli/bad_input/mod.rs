@@ -1,0 +1,7 @@
+//! Bad input: a clear message, the right exit code, and nothing written.
+
+mod disk;
+mod flags;
+mod index;
+mod lock;
+mod manifest;
