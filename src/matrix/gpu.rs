@@ -3,7 +3,7 @@
 //! Takes `gpu.toml`. Names are compared without case, separators, memory sizes and the words that the matrix calls
 //! optional, so that `A100-SXM4-80GB`, `NVIDIA A100 80GB PCIe` and `a100` are one.
 
-use super::schema::{CubinRow, GpuClass, GpuFile, GpuRow, NamesRow};
+use super::schema::{CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
 use crate::diag::did_you_mean;
 use crate::version::{Capability, CodeKind, Cuda, GpuCode, PtxIsa};
 
@@ -83,8 +83,11 @@ impl GpuFacts {
             return Err(GpuNameError::Ambiguous(row.candidates.clone()));
         }
         let products = self.file.products.iter();
-        let found: Vec<_> =
+        let mut found: Vec<_> =
             products.filter(|row| row.names.iter().any(|name| self.file.names.normal_form(name) == wanted)).collect();
+        if found.is_empty() {
+            found = self.by_words(name);
+        }
         match found[..] {
             [] => Err(GpuNameError::Unknown(self.near_names(name))),
             [first, ref rest @ ..] if rest.iter().all(|row| row.capability == first.capability) => Ok(Gpu {
@@ -93,30 +96,39 @@ impl GpuFacts {
                 class: rest.iter().all(|row| row.class == first.class).then_some(first.class),
                 known: true,
             }),
-            _ => Err(GpuNameError::Ambiguous(
-                found
-                    .iter()
-                    .flat_map(|row| &row.names)
-                    .filter(|n| self.file.names.normal_form(n) == wanted)
-                    .cloned()
-                    .collect(),
-            )),
+            _ => Err(GpuNameError::Ambiguous(self.near_names(name))),
         }
     }
 
     fn near_names(&self, name: &str) -> Vec<String> {
         let wanted = self.file.names.normal_form(name);
-        let mut scored: Vec<(f64, &String)> = self
-            .file
-            .products
-            .iter()
-            .flat_map(|row| &row.names)
-            .map(|known| (strsim::jaro_winkler(&wanted, &self.file.names.normal_form(known)), known))
-            .filter(|(score, _)| *score > 0.7)
-            .collect();
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        let names = self.file.products.iter().flat_map(|row| &row.names);
+        let score = |known: &String| {
+            let form = self.file.names.normal_form(known);
+            // A part of the name, such as the number alone, is nearer than any similar word; the shorter name first.
+            let part = !wanted.is_empty() && form.contains(&wanted);
+            if part { 2.0 - form.len() as f64 / 1000.0 } else { strsim::jaro_winkler(&wanted, &form) }
+        };
+        let mut scored: Vec<(f64, &String)> =
+            names.map(|known| (score(known), known)).filter(|(s, _)| *s > 0.7).collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
         scored.dedup_by(|a, b| a.1 == b.1);
         scored.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+    }
+
+    /// Products whose names have all words of `name`: `4090` alone is good enough where they are of one capability.
+    fn by_words(&self, name: &str) -> Vec<&ProductRow> {
+        let words = |text: &str| -> Vec<String> {
+            text.to_lowercase().split([' ', '-', '_']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        let wanted = words(name);
+        // A number says which GPU it is; a word alone ("titan", "ti") does not.
+        let numbered = wanted.iter().any(|word| word.bytes().filter(u8::is_ascii_digit).count() >= 3);
+        let has_all = |known: &String| {
+            let known = words(known);
+            numbered && wanted.iter().all(|word| known.contains(word))
+        };
+        self.file.products.iter().filter(|row| row.names.iter().any(has_all)).collect()
     }
 
     fn near_capabilities(&self, capability: Capability) -> Vec<String> {

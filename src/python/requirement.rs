@@ -23,6 +23,11 @@ pub struct Requirement {
 }
 
 impl Requirement {
+    /// The same with other versions.
+    pub fn with_specifiers(self, specifiers: Specifiers) -> Self {
+        Self { specifiers, ..self }
+    }
+
     /// Whether it applies in `env` when `extras` of the requiring package are asked for.
     pub fn applies(&self, env: &MarkerEnv, extras: &[Extra]) -> bool {
         if self.marker.is_true() {

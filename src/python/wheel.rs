@@ -108,6 +108,8 @@ fn python_fit(python: &str, abi: &str, target: PythonVersion) -> Option<u32> {
     let older = |tag: PythonVersion| tag.major == target.major && tag.minor <= target.minor;
     match PythonVersion::from_tag(python) {
         Some(tag) if *abi == target.tag() => (tag == plain).then_some(1000),
+        // Until 3.7 the ABI tag said that pymalloc is in: `cp37m`.
+        Some(tag) if abi.strip_suffix('m') == Some(&target.tag()) => (tag == plain && tag.minor <= 7).then_some(1000),
         Some(tag) if abi == "abi3" => (!target.free_threaded && older(tag)).then_some(500 + tag.minor),
         Some(tag) if abi == "none" => (tag == plain).then_some(400),
         Some(_) => None,
@@ -176,6 +178,8 @@ mod tests {
         let free = "torch-2.8.0-cp313-cp313t-manylinux_2_28_x86_64.whl";
         assert!(fit(free, "3.13", "linux-x86_64", None).is_none());
         assert!(fit(free, "3.13t", "linux-x86_64", None).is_some());
+        assert!(fit("x-1-cp37-cp37m-manylinux1_x86_64.whl", "3.7", "linux-x86_64", None).is_some());
+        assert!(fit("x-1-cp38-cp38m-manylinux1_x86_64.whl", "3.8", "linux-x86_64", None).is_none());
         let abi3 = "x-1-cp38-abi3-manylinux2014_x86_64.whl";
         assert!(fit(abi3, "3.11", "linux-x86_64", Some("2.17")).is_some());
         assert!(fit(abi3, "3.7", "linux-x86_64", None).is_none());

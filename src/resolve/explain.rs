@@ -4,12 +4,13 @@ use std::ops::Bound;
 
 use pubgrub::{DerivationTree, External};
 
+use super::package::Artefact;
 use super::provider::{Node, Provider, Set};
 use super::rule::{Fact, Input};
 use super::solution::Gives;
 use super::{Request, candidate};
 use crate::diag::Failure;
-use crate::python::PackageName;
+use crate::python::{PackageName, PythonVersion};
 use crate::version::Pep440;
 use crate::version::pep440::LocalSegment;
 
@@ -45,6 +46,10 @@ pub struct Derivation {
     pub premises: Vec<String>,
     /// The facts behind them.
     pub facts: Vec<Fact>,
+    /// It holds for this Python, which nobody asked for; others fail in other ways.
+    pub python: Option<PythonVersion>,
+    /// How many of the premises are that a package has no wheel for that Python.
+    pub wheels_missing: usize,
 }
 
 impl Derivation {
@@ -52,7 +57,7 @@ impl Derivation {
     pub fn no_python(request: &Request) -> Self {
         let asked = request.stack.python.as_ref().map_or_else(|| "any version".into(), ToString::to_string);
         let premise = format!("no known build of torch for {} has wheels for Python {asked}", request.target.platform);
-        Self { premises: vec![premise], facts: Vec::new() }
+        Self { premises: vec![premise], ..Self::default() }
     }
 
     /// The index that torch is taken from has none for the platform, as far as is known here.
@@ -60,7 +65,7 @@ impl Derivation {
         let torch = "torch".parse().ok();
         let index = torch.as_ref().and_then(|torch| request.pinned_index(torch)).unwrap_or(default_index);
         let premise = format!("no wheel of torch for {} is known here of the index {index}", request.target.platform);
-        Self { premises: vec![premise], facts: Vec::new() }
+        Self { premises: vec![premise], ..Self::default() }
     }
 
     /// Puts a derivation into words.
@@ -116,6 +121,7 @@ impl Derivation {
                     (None, _) if *set == Set::empty() => Some(format!(
                         "what is asked of {dependency} contradicts itself: no version satisfies all of it"
                     )),
+                    (None, Node::Package(name)) if *set == Set::empty() => Some(contradiction(name, request)),
                     (None, _) => Some(format!("{dependency} {} is asked for", words(set))),
                 }
             }
@@ -135,14 +141,43 @@ impl Derivation {
                         }
                         _ => words(dependency_set),
                     };
-                    Some(format!("{what} requires {dependency} {allowed}"))
+                    let (verb, source) = self.relation(dependent, set, dependency, provider)?;
+                    let claim = format!("{what} {verb} {dependency} {allowed}");
+                    self.facts.extend(source.map(|source| Fact { claim: claim.clone(), source }));
+                    Some(claim)
                 }
             }
             External::NoVersions(Node::Package(name) | Node::Extra(name, _), set) => {
-                no_versions(name, set, provider, request)?
+                let (sentence, no_wheel) = no_versions(name, set, provider, request)?;
+                self.wheels_missing += usize::from(no_wheel);
+                sentence
             }
             External::NoVersions(..) => None,
         })
+    }
+
+    /// How a package stands to another: by its METADATA, with the wheel that says so, or as builds that go together.
+    fn relation(
+        &self,
+        dependent: &Node,
+        set: &Set,
+        dependency: &Node,
+        provider: &Provider<'_>,
+    ) -> Result<(&'static str, Option<String>), Failure> {
+        let packages = &provider.packages;
+        let (Node::Package(from), Node::Package(to)) = (dependent, dependency) else { return Ok(("requires", None)) };
+        for version in packages.known_versions(from)?.iter().rev().filter(|version| set.contains(*version)) {
+            let Ok(metadata) = packages.metadata(from, version) else { continue };
+            if metadata.requires.iter().any(|requirement| requirement.package == *to) {
+                let wheel = match packages.chosen(from, version)? {
+                    Some(Artefact::Wheel(wheel)) => Some(format!("METADATA of {}", wheel.name)),
+                    _ => None,
+                };
+                return Ok(("requires", wheel));
+            }
+            break;
+        }
+        Ok(("goes only with", None))
     }
 
     /// A set of versions as those that exist.
@@ -172,6 +207,9 @@ impl Derivation {
                 format!("Because {first},\nand because {},\nthere is no stack.", rest.join(",\nand because "))
             }
         };
+        if let Some(python) = self.python {
+            text.push_str(&format!("\n(This is for Python {python}; the other Pythons that may be chosen fail too.)"));
+        }
         if more > 0 {
             text.push_str(&format!("\n({more} more of the same kind.)"));
         }
@@ -179,45 +217,55 @@ impl Derivation {
     }
 }
 
+/// Two asks of one package that no version satisfies.
+fn contradiction(name: &PackageName, request: &Request) -> String {
+    let asks = request.packages.iter().filter(|ask| ask.package == *name);
+    let asks: Vec<String> = asks.map(|ask| format!("{name} {}", ask.specifiers)).collect();
+    format!("{} exclude each other", asks.join(" and "))
+}
+
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Why a package has no version that will do.
+/// Why a package has no version that will do, and whether that is for want of a wheel.
 fn no_versions(
     name: &PackageName,
     set: &Set,
     provider: &Provider<'_>,
     request: &Request,
-) -> Result<Option<String>, Failure> {
+) -> Result<(Option<String>, bool), Failure> {
     let packages = &provider.packages;
     let index = request.pinned_index(name).unwrap_or(packages.context.default_index);
     if *name == packages.torch {
         let members: Vec<_> = packages.candidates.iter().filter(|c| set.contains(&c.version)).collect();
-        return Ok((!members.is_empty()).then(|| {
-            format!(
-                "no wheel of torch {} for Python {} is known here",
-                candidate::summary(members),
-                packages.runtime.python
-            )
-        }));
+        let sentence = (!members.is_empty()).then(|| {
+            let members = candidate::summary(members);
+            format!("no wheel of torch {members} for Python {} is known here", packages.runtime.python)
+        });
+        let no_wheel = sentence.is_some();
+        return Ok((sentence, no_wheel));
     }
     let known = packages.known_versions(name)?;
     let members: Vec<&Pep440> = known.iter().filter(|version| set.contains(*version)).collect();
     let runtime = &packages.runtime;
-    Ok(Some(if known.is_empty() {
-        format!("the package {name} is not on the index {index}, as far as it is known here")
-    } else if members.is_empty() {
-        format!("there is no {name} {} (known here: {} to {})", words(set), known[0], known[known.len() - 1])
-    } else {
-        let glibc = runtime.glibc.as_ref().map_or_else(String::new, |glibc| format!(", glibc {glibc}"));
-        let versions = match &members[..] {
-            [first, .., last] => format!("{first} to {last}"),
-            _ => members[0].to_string(),
-        };
-        format!("{name} {versions} has no wheel for Python {} on {}{glibc}", runtime.python, runtime.platform)
-    }))
+    if known.is_empty() {
+        let sentence = format!("the package {name} is not on the index {index}, as far as it is known here");
+        return Ok((Some(sentence), false));
+    }
+    if members.is_empty() {
+        let span = format!("{} to {}", known[0], known[known.len() - 1]);
+        return Ok((Some(format!("there is no {name} {} (known here: {span})", words(set))), false));
+    }
+    let glibc = runtime.glibc.as_ref().map_or_else(String::new, |glibc| format!(", glibc {glibc}"));
+    let versions = match &members[..] {
+        [first, .., last] => format!("{first} to {last}"),
+        _ => members[0].to_string(),
+    };
+    let sentence =
+        format!("{name} {versions} has no wheel for Python {} on {}{glibc}", runtime.python, runtime.platform);
+    Ok((Some(sentence), true))
 }
 
 fn collect(tree: &DerivationTree<Node, Set, String>, externals: &mut Vec<External<Node, Set, String>>) {

@@ -5,6 +5,7 @@
 //! one derivation explains both sides.
 
 mod candidate;
+mod expected;
 mod explain;
 mod machine;
 mod note;

@@ -15,6 +15,7 @@ pub fn notes(
     solution: &Solution,
     packages: &Packages<'_>,
     rules: &[Rule],
+    order: &[usize],
     machine: &Machine,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let mut notes = Vec::new();
@@ -22,8 +23,7 @@ pub fn notes(
     let is_chosen = |c: &Candidate| c.public() == solution.stack.torch && c.variant() == solution.stack.variant;
     let Some(chosen) = packages.candidates.iter().find(|c| is_chosen(c)) else { return Ok(notes) };
     let allowed = |i: usize| rules.iter().all(|rule| rule.verdicts[i] != Verdict::No);
-    let acceptable: Vec<&Candidate> =
-        packages.ranked.iter().filter(|&&i| allowed(i)).map(|&i| &packages.candidates[i]).collect();
+    let acceptable: Vec<&Candidate> = order.iter().filter(|&&i| allowed(i)).map(|&i| &packages.candidates[i]).collect();
     let source = |c: &Candidate| c.build.as_ref().map_or_else(String::new, |build| build.row().source.clone());
 
     let better = acceptable.iter().take_while(|c| !is_chosen(c)).find(|c| c.build.is_some() && !is_hole(c));
@@ -41,7 +41,12 @@ pub fn notes(
         };
         let note = Diagnostic::note("better-build", message, Evidence::fact(better.label(), source(better)));
         notes.push(if unseen {
-            note.fix("resolve online to take it from its index, or `--allow-pending` to lock it without hash")
+            let online = "resolve online to take it from its index";
+            note.fix(if packages.context.pending {
+                online.to_owned()
+            } else {
+                format!("{online}, or `--allow-pending` to lock it without hash")
+            })
         } else {
             note
         });
@@ -51,7 +56,9 @@ pub fn notes(
         let cuda = solution.stack.cuda.map_or_else(String::new, |cuda| cuda.to_string());
         let native = solution.driver.native.as_ref().map_or_else(String::new, ToString::to_string);
         let mut newest_native = None;
-        for candidate in &acceptable {
+        // Who controls the driver can have any of them natively.
+        let controlled = machine.driver.as_ref().is_some_and(|driver| driver.controlled);
+        for candidate in acceptable.iter().filter(|_| !controlled) {
             if candidate.build.is_some()
                 && !is_hole(candidate)
                 && tier(candidate, machine, matrix)? == Some(Tier::Native)

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use version_ranges::Ranges;
 
 use super::candidate::Candidate;
-use super::{Context, Request};
+use super::{Context, Request, expected};
 use crate::diag::Failure;
 use crate::matrix::matches_any;
-use crate::python::{MarkerEnv, PackageMetadata, PackageName, Requirement, Runtime, Wheel};
+use crate::python::{MarkerEnv, PackageMetadata, PackageName, Runtime, Wheel};
 use crate::version::Pep440;
 use crate::version::pep440::{VersionSpecifier, local_label};
 
@@ -241,30 +241,28 @@ impl<'a> Packages<'a> {
             Some(wheel) => (*self.context.catalog.metadata(wheel)?).clone(),
             None => PackageMetadata::default(),
         };
-        if *package == self.torch {
+        if *package == self.torch
+            && let Some(build) = self.candidate(version).and_then(|candidate| candidate.build.as_ref())
+        {
             let cuda = &self.context.matrix.package()?.cuda;
-            metadata.requires.retain(|requirement| !matches_any(cuda, &requirement.package));
-            let row = self.candidate(version).and_then(|candidate| candidate.build.as_ref()).map(|build| build.row());
-            let pinned = row.and_then(|row| row.requires.as_ref()).into_iter().flatten().cloned();
-            let triton = row.and_then(|row| row.triton.as_ref()).map(|triton| {
-                match triton.starts_with(|c: char| c.is_ascii_digit()) {
-                    true => format!("triton=={triton}"),
-                    false => format!("triton{triton}"),
-                }
-            });
-            let mut added: Vec<Requirement> = pinned.filter_map(|text| text.parse().ok()).collect();
-            if let Some(triton) = triton.and_then(|text| text.parse::<Requirement>().ok())
-                && added.iter().all(|requirement| requirement.package != triton.package)
-            {
-                added.push(triton);
-            }
-            metadata.requires.extend(added);
+            let (of_cuda, mut others): (Vec<_>, Vec<_>) =
+                metadata.requires.into_iter().partition(|requirement| matches_any(cuda, &requirement.package));
+            others.extend(expected::cuda_packages(build.row(), &of_cuda));
+            metadata.requires = others;
         }
         Ok(Arc::new(metadata))
     }
 
-    /// The torch versions that a version of a package in variants goes with; `None` when its METADATA alone decides.
-    pub fn torch_for(&self, package: &PackageName, version: &Pep440) -> Option<Vec<Pep440>> {
+    /// The CUDA family that a package is made for by its name: 12 for `nvidia-cudnn-cu12`. Packages of two families put
+    /// their libraries into the same folders.
+    pub fn family_of(&self, package: &PackageName) -> Result<Option<u32>, Failure> {
+        let of_cuda = matches_any(&self.context.matrix.package()?.cuda, package);
+        let digits = package.as_str().rsplit_once("-cu").map(|(_, digits)| digits).filter(|_| of_cuda);
+        Ok(digits.and_then(|digits| digits.parse().ok()))
+    }
+
+    /// The torch versions that a version of a package in variants goes with, as far as that is not METADATA's to say.
+    pub fn torch_for(&self, package: &PackageName, version: &Pep440) -> Vec<Pep440> {
         let label = local_label(version);
         let public = version.clone().without_local();
         let owner = self.candidates.iter().filter(|c| paired(c, package).is_some_and(|pairs| pairs.contains(&public)));
@@ -286,15 +284,14 @@ impl<'a> Packages<'a> {
                 (Some(pairs), Some(_)) => pairs.contains(&public),
             }
         };
-        Some(self.candidates.iter().filter(fits).map(|candidate| candidate.version.clone()).collect())
+        self.candidates.iter().filter(fits).map(|candidate| candidate.version.clone()).collect()
     }
 
-    /// The versions of a package in variants that a torch version goes with, where that is not METADATA's to say.
-    pub fn variants_for(&self, torch: &Pep440, package: &PackageName) -> Result<Option<Vec<Pep440>>, Failure> {
-        let label = local_label(torch);
+    /// The versions of a package in variants that a torch version goes with.
+    pub fn variants_for(&self, torch: &Pep440, package: &PackageName) -> Result<Vec<Pep440>, Failure> {
         let offers = self.offers(package)?;
-        let same = offers.iter().filter(|offer| local_label(&offer.version) == label);
-        Ok(Some(same.map(|offer| offer.version.clone()).collect()))
+        let fits = |version: &Pep440| self.torch_for(package, version).contains(torch);
+        Ok(offers.iter().map(|offer| &offer.version).filter(|version| fits(version)).cloned().collect())
     }
 }
 

@@ -107,16 +107,18 @@ impl Provider<'_> {
             // Packages in variants that are wanted anyway: bind them to torch's variant from this side too, so that the
             // solver need not try the others one by one.
             for (_, asked, ..) in &self.asks {
-                if self.packages.in_variants(asked)?
-                    && let Some(versions) = self.packages.variants_for(version, asked)?
-                {
+                if self.packages.in_variants(asked)? {
+                    let versions = self.packages.variants_for(version, asked)?;
                     join(&mut constraints, Node::Package(asked.clone()), versions.into_iter().collect_set());
                 }
             }
-        } else if self.packages.in_variants(package)?
-            && let Some(versions) = self.packages.torch_for(package, version)
-        {
+        } else if self.packages.in_variants(package)? {
+            let versions = self.packages.torch_for(package, version);
             let set = set_of(self.packages.candidates, |i| versions.contains(&self.packages.candidates[i].version));
+            join(&mut constraints, Node::Package(self.packages.torch.clone()), set);
+        } else if let Some(family) = self.packages.family_of(package)? {
+            let candidates = self.packages.candidates;
+            let set = set_of(candidates, |i| candidates[i].cuda().is_none_or(|cuda| cuda.major == family));
             join(&mut constraints, Node::Package(self.packages.torch.clone()), set);
         }
         Ok(constraints)

@@ -129,7 +129,9 @@ type Found = (Change, super::Gives);
 
 /// The nearest changes of one input that are enough.
 fn single(request: &Request, input: &Input, context: &Context<'_>) -> Result<Vec<Found>, Failure> {
-    if attempt(&without(request, input), context)?.is_err() && !matches!(input, Input::Driver) {
+    // Forward compatibility and the platform are not got by leaving the driver or the GPU out.
+    let by_itself = matches!(input, Input::Driver | Input::Gpu(_));
+    if !by_itself && attempt(&without(request, input), context)?.is_err() {
         return Ok(Vec::new());
     }
     let candidates = candidates(&without(request, input), context)?;

@@ -142,11 +142,10 @@ impl Solution {
         });
         let chosen = closure(selected, extras, asks, packages)?;
         let row = candidate.build.as_ref().map(|build| build.row());
+        let family = candidate.cuda().map(|cuda| cuda.major);
         let library = |name: &str| {
-            let found = chosen
-                .iter()
-                .find(|c| c.package.as_str().strip_prefix(name).is_some_and(|rest| rest.starts_with("-cu")));
-            found.map(|c| c.version.to_string())
+            let wanted = format!("{name}-cu{}", family?);
+            chosen.iter().find(|c| c.package.as_str() == wanted).map(|c| c.version.to_string())
         };
         let stack = Stack {
             python: packages.runtime.python,
@@ -172,7 +171,7 @@ impl Solution {
             platform: packages.runtime.platform,
             glibc,
             driver: driver_use(request, &candidate, machine, matrix)?,
-            inferred: inferred(&candidate),
+            inferred: inferred(&candidate, machine, matrix)?,
             stack,
             gpus,
             packages: chosen,
@@ -247,9 +246,9 @@ fn driver_use(
     Ok(DriverUse { given: request.target.driver.as_ref().map(ToString::to_string), floor, native, tier })
 }
 
-/// The inferred facts that a choice rests on. A GPU's inferred first driver is none: a driver that reaches it supports a
-/// CUDA that knows the GPU.
-fn inferred(candidate: &Candidate) -> Vec<String> {
+/// The inferred facts that a choice rests on. A GPU's inferred first driver is one only inside that driver's branch: a
+/// later branch supports a CUDA that is documented to know the GPU.
+fn inferred(candidate: &Candidate, machine: &Machine, matrix: &Matrix) -> Result<Vec<String>, Failure> {
     let mut facts = Vec::new();
     if let Some(build) = &candidate.build {
         let row = build.row();
@@ -258,7 +257,15 @@ fn inferred(candidate: &Candidate) -> Vec<String> {
             facts.push(format!("torch {} as a whole", candidate.label()));
         }
     }
-    facts
+    for gpu in &machine.gpus {
+        let Some(ask) = &machine.driver else { continue };
+        if let Some((first, .., true)) = first_driver(matrix, gpu)?
+            && first.major() == ask.decides.major()
+        {
+            facts.push(format!("first driver of {}", gpu.name));
+        }
+    }
+    Ok(facts)
 }
 
 /// The Python packages among the solver's nodes, and the extras of them.

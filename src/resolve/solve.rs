@@ -100,7 +100,7 @@ fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Fai
             gives.get_or_insert(solution.gives());
         }
     }
-    let derivation = Derivation { premises, facts: Vec::new() };
+    let derivation = Derivation { premises, ..Derivation::default() };
     let change = "same-torch = false (each target gets its own torch)".to_owned();
     Ok(Conflict {
         target: requests.iter().map(|request| request.target.name.as_str()).collect::<Vec<_>>().join(", "),
@@ -124,9 +124,10 @@ pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attemp
 
     // The Pythons by what they could give at best, so that the first success is mostly the answer.
     let mut options = Vec::new();
-    for python in pythons(request, context)? {
+    let pythons = pythons(request, context)?;
+    for &python in &pythons {
         let mut rules = base.clone();
-        rules.push(python_rule(request, python, &candidates));
+        rules.push(python_rule(request, &[python], &candidates));
         let order = ranked(&candidates, &rules, &machine, context)?;
         let best = order.iter().position(|&i| rules.iter().all(|rule| rule.verdicts[i] != Verdict::No));
         options.push((best.map(|at| order[at]), python, rules, order));
@@ -138,15 +139,16 @@ pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attemp
         (!kept, place(*best), std::cmp::Reverse(*python))
     });
 
+    let trial = Trial { request, context, machine: &machine, candidates: &candidates };
     let mut found: Option<(usize, Box<Solution>)> = None;
-    let mut failed: Option<Box<Derivation>> = None;
+    let mut failed: Vec<Derivation> = Vec::new();
     for (best, python, rules, order) in options {
         if found.as_ref().is_some_and(|(reached, solution)| {
             *reached <= place(best) || context.keep.python == Some(solution.stack.python)
         }) {
             break;
         }
-        match attempt_with(request, context, &machine, &candidates, python, rules, &order)? {
+        match trial.with(python, rules, &order)? {
             Ok(solution) => {
                 let torch = candidates
                     .iter()
@@ -156,16 +158,29 @@ pub(super) fn attempt(request: &Request, context: &Context<'_>) -> Result<Attemp
                     found = Some((reached, solution));
                 }
             }
-            Err(derivation) => {
-                failed.get_or_insert(derivation);
-            }
+            Err(derivation) => failed.push(*derivation),
         }
     }
-    match (found, failed) {
-        (Some((_, solution)), _) => Ok(Ok(solution)),
-        (None, Some(derivation)) => Ok(Err(derivation)),
-        (None, None) => Ok(Err(Box::new(Derivation::no_python(request)))),
+    if let Some((_, solution)) = found {
+        return Ok(Ok(solution));
     }
+    if failed.is_empty() {
+        return Ok(Err(Box::new(Derivation::no_python(request))));
+    }
+    // What holds for all Pythons together says most; else that of the Python which lacks the fewest wheels.
+    let mut all = base.clone();
+    all.push(python_rule(request, &pythons, &candidates));
+    if pythons.len() > 1 && (0..candidates.len()).all(|i| all.iter().any(|rule| rule.verdicts[i] == Verdict::No)) {
+        if request.stack.python.is_none() {
+            all.pop();
+        }
+        let every = (0..candidates.len()).collect::<Vec<_>>();
+        if let Err(derivation) = trial.run(pythons[0], &all, &every, &every)? {
+            return Ok(Err(derivation));
+        }
+    }
+    let best = failed.into_iter().min_by_key(|derivation| derivation.wheels_missing).unwrap_or_default();
+    Ok(Err(Box::new(best)))
 }
 
 /// The Pythons that may be chosen: what is asked for, else every one that some torch has wheels for.
@@ -185,46 +200,55 @@ fn pythons(request: &Request, context: &Context<'_>) -> Result<Vec<PythonVersion
     Ok(pythons)
 }
 
-fn attempt_with(
-    request: &Request,
-    context: &Context<'_>,
-    machine: &Machine,
-    candidates: &[Candidate],
-    python: PythonVersion,
-    mut rules: Vec<Rule>,
-    order: &[usize],
-) -> Result<Attempt, Failure> {
-    // A Python that was not asked for is no input of the user; it still has to fit, and order sees to that.
-    let asked_python = request.stack.python.is_some();
-    let order: Vec<usize> = match rules.last() {
-        Some(rule) if !asked_python => order.iter().copied().filter(|&i| rule.verdicts[i] != Verdict::No).collect(),
-        _ => order.to_vec(),
-    };
-    if !asked_python {
-        rules.pop();
-    }
-    let runtime = Runtime { platform: request.target.platform, python, glibc: request.target.glibc.clone() };
-    let provider = Provider {
-        packages: Packages::new(context, request, runtime, candidates, &order),
-        rules: &rules,
-        asks: asks(request),
-    };
-    match pubgrub::resolve(&provider, Node::Root, only()) {
-        Ok(selected) => {
-            let (selected, extras) = python_packages(selected);
-            let mut asked: Vec<PackageName> = provider.asks.iter().map(|(_, name, ..)| name.clone()).collect();
-            asked.push(provider.packages.torch.clone());
-            let mut solution = Solution::build(&selected, &extras, &asked, &provider.packages, machine)?;
-            let more = notes(&solution, &provider.packages, &rules, machine)?;
-            solution.notes.extend(more);
-            Ok(Ok(Box::new(solution)))
+/// What all runs for one request share.
+struct Trial<'t> {
+    request: &'t Request,
+    context: &'t Context<'t>,
+    machine: &'t Machine,
+    candidates: &'t [Candidate],
+}
+
+impl Trial<'_> {
+    /// One Python, whose rule is the last. One that was not asked for is no input of the user; it still has to fit, and
+    /// the order sees to that.
+    fn with(&self, python: PythonVersion, mut rules: Vec<Rule>, order: &[usize]) -> Result<Attempt, Failure> {
+        if self.request.stack.python.is_some() {
+            return self.run(python, &rules, order, order);
         }
-        Err(PubGrubError::NoSolution(tree)) => Ok(Err(Box::new(Derivation::new(tree, &provider, request)?))),
-        Err(
-            PubGrubError::ErrorRetrievingDependencies { source, .. }
-            | PubGrubError::ErrorChoosingVersion { source, .. }
-            | PubGrubError::ErrorInShouldCancel(source),
-        ) => Err(source),
+        let fits = |i: &&usize| rules.last().is_none_or(|rule| rule.verdicts[**i] != Verdict::No);
+        let fitting: Vec<usize> = order.iter().filter(fits).copied().collect();
+        rules.pop();
+        self.run(python, &rules, &fitting, order)
+    }
+
+    /// Runs the solver; `order` are the candidates that may be chosen, `all` those that are compared with.
+    fn run(&self, python: PythonVersion, rules: &[Rule], order: &[usize], all: &[usize]) -> Result<Attempt, Failure> {
+        let Self { request, context, machine, candidates } = *self;
+        let runtime = Runtime { platform: request.target.platform, python, glibc: request.target.glibc.clone() };
+        let packages = Packages::new(context, request, runtime, candidates, order);
+        let provider = Provider { packages, rules, asks: asks(request) };
+        match pubgrub::resolve(&provider, Node::Root, only()) {
+            Ok(selected) => {
+                let (selected, extras) = python_packages(selected);
+                let mut asked: Vec<PackageName> = provider.asks.iter().map(|(_, name, ..)| name.clone()).collect();
+                asked.push(provider.packages.torch.clone());
+                let mut solution = Solution::build(&selected, &extras, &asked, &provider.packages, machine)?;
+                let more = notes(&solution, &provider.packages, rules, all, machine)?;
+                solution.notes.extend(more);
+                Ok(Ok(Box::new(solution)))
+            }
+            Err(PubGrubError::NoSolution(tree)) => {
+                let mut derivation = Derivation::new(tree, &provider, request)?;
+                let exact = matches!(request.stack.python, Some(PythonAsk::Exact(_)));
+                derivation.python = (!exact && derivation.wheels_missing > 0).then_some(python);
+                Ok(Err(Box::new(derivation)))
+            }
+            Err(
+                PubGrubError::ErrorRetrievingDependencies { source, .. }
+                | PubGrubError::ErrorChoosingVersion { source, .. }
+                | PubGrubError::ErrorInShouldCancel(source),
+            ) => Err(source),
+        }
     }
 }
 

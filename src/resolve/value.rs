@@ -5,7 +5,7 @@ use super::repair::without;
 use super::{Context, Input, Request};
 use crate::diag::Failure;
 use crate::manifest::{Ask, PythonAsk};
-use crate::python::{PackageName, PythonVersion};
+use crate::python::{PackageName, Platform, PythonVersion};
 use crate::version::pep440::VersionSpecifier;
 use crate::version::{Constrained, Constraint, ConstraintOperator, Driver, Family, Pep440, Specifiers};
 
@@ -137,8 +137,21 @@ pub fn changes(
             let text = format!("gpus without {name} (another target can hold it)");
             vec![vec![Change { text, request: without(request, input), value: Value::Final, upward: true }]]
         }
-        Input::Gpu(_) => Vec::new(),
+        Input::Gpu(name) => vec![other_platform(request, name, context)?.into_iter().collect()],
     })
+}
+
+/// A system on chip that was put on the wrong platform.
+fn other_platform(request: &Request, gpu: &str, context: &Context<'_>) -> Result<Option<Change>, Failure> {
+    let facts = context.matrix.gpu()?;
+    let row = facts.find(gpu).ok().and_then(|gpu| facts.get(gpu.capability));
+    let wrong = row.is_some_and(|row| row.tegra) && request.target.platform != Platform::LinuxAarch64;
+    Ok(wrong.then(|| {
+        let mut changed = request.clone();
+        changed.target.platform = Platform::LinuxAarch64;
+        let text = format!("platform = \"{}\"", Platform::LinuxAarch64);
+        Change { text, request: changed, value: Value::Final, upward: true }
+    }))
 }
 
 fn allows(asked: Option<&PythonAsk>, python: PythonVersion) -> bool {
@@ -164,9 +177,13 @@ fn versions_around(request: &Request, input: &Input, known: &[Pep440], asked: Op
     let lowest = accepted.first().copied().cloned().or(named.clone());
     let highest = accepted.last().copied().cloned().or(named);
     let changed = |version: &Pep440, upward| change(request, input, Value::Version(version.clone()), upward);
+    // Where nothing is accepted, the version that is named may do in another variant.
+    let named_too = accepted.is_empty();
+    let above = |v: &&Pep440| highest.as_ref().is_none_or(|h| *v > h || named_too && *v == h);
+    let below = |v: &&Pep440| lowest.as_ref().is_none_or(|l| *v < l || named_too && *v == l);
     vec![
-        known.iter().filter(|v| highest.as_ref().is_none_or(|h| *v > h)).map(|v| changed(v, true)).collect(),
-        known.iter().rev().filter(|v| lowest.as_ref().is_none_or(|l| *v < l)).map(|v| changed(v, false)).collect(),
+        known.iter().filter(above).map(|v| changed(v, true)).collect(),
+        known.iter().rev().filter(below).map(|v| changed(v, false)).collect(),
     ]
 }
 
@@ -192,8 +209,12 @@ fn around<T: Constrained + Family>(
 
 fn drivers(request: &Request, context: &Context<'_>) -> Result<Vec<Vec<Change>>, Failure> {
     let Some(asked) = &request.target.driver else { return Ok(Vec::new()) };
-    let known: Vec<Driver> = context.matrix.cuda()?.drivers().into_iter().map(|row| row.driver).collect();
-    let mut directions = around(request, &Input::Driver, known, Some(asked), Value::Driver);
+    let facts = context.matrix.cuda()?;
+    let known: Vec<Driver> = facts.drivers().into_iter().map(|row| row.driver).collect();
+    // A bare branch is judged by its oldest driver, so its own later ones are changes too.
+    let oldest = asked.exact().filter(|driver| driver.precision() == 1).and_then(|d| facts.oldest_of_branch(d.major()));
+    let judged = oldest.map(|oldest| Constraint::of(ConstraintOperator::Equal, oldest));
+    let mut directions = around(request, &Input::Driver, known, Some(judged.as_ref().unwrap_or(asked)), Value::Driver);
     if !request.target.forward_compat {
         let mut changed = request.clone();
         changed.target.forward_compat = true;
@@ -272,7 +293,10 @@ impl Change {
                 let specifier = if self.upward {
                     VersionSpecifier::greater_than_equal_version(short(version))
                 } else {
-                    VersionSpecifier::less_than_version(short(&self.above(request, input, failed)?))
+                    match self.above(request, input, failed)? {
+                        above if above == *version => VersionSpecifier::less_than_equal_version(short(version)),
+                        above => VersionSpecifier::less_than_version(short(&above)),
+                    }
                 };
                 let text = format!("{input} {specifier}");
                 set_specifiers(&mut changed, input, specifier.into());
@@ -283,12 +307,17 @@ impl Change {
                 return Some(Self { text: format!("driver >={driver}"), ..self.clone() });
             }
             Value::Driver(driver) => {
-                let text = match failed.map(|failed| &failed.value) {
-                    Some(Value::Driver(next)) if next.major() != driver.major() => {
+                let asked = request.target.driver.as_ref().and_then(|asked| asked.bounds().first());
+                let next = match failed.map(|failed| &failed.value) {
+                    Some(Value::Driver(next)) => Some(next),
+                    _ => asked.map(|bound| &bound.version),
+                };
+                let text = match next {
+                    Some(next) if next.major() != driver.major() => {
                         format!("driver <{} (R{})", next.major(), driver.major())
                     }
-                    Some(Value::Driver(next)) => format!("driver <{next}"),
-                    _ => format!("driver <={driver} (R{})", driver.major()),
+                    Some(next) => format!("driver <{next}"),
+                    None => format!("driver <={driver} (R{})", driver.major()),
                 };
                 return Some(Self { text, ..self.clone() });
             }

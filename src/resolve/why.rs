@@ -29,7 +29,7 @@ pub fn why(
     let machine = Machine::of(request, context.matrix)?;
     let candidates = candidates(request, context)?;
     let mut all = rules(request, &machine, &candidates, context)?;
-    all.push(python_rule(request, python, &candidates));
+    all.push(python_rule(request, &[python], &candidates));
     let order = ranked(&candidates, &all, &machine, context)?;
     let Some(at) = order.iter().position(|&i| candidates[i].label() == label) else { return Ok(None) };
     let mut groups: Vec<(String, Vec<&Candidate>)> = Vec::new();

@@ -1,8 +1,9 @@
 //! Facts behind what is asked of CUDA and of libraries.
 
-use super::{Fact, matches_labelled};
+use super::{Fact, Verdict, matches_labelled};
 use crate::diag::Failure;
 use crate::matrix::{Matrix, TorchBuild};
+use crate::python::Platform;
 use crate::resolve::Machine;
 use crate::resolve::candidate::Candidate;
 use crate::version::{Constraint, Cuda, Specifiers};
@@ -45,21 +46,52 @@ pub fn unknown_to_cuda(
     Ok(facts)
 }
 
-/// What the candidates that the torch specifier accepts pin of a library.
-pub fn pins(
-    candidates: &[Candidate],
-    torch: Option<&Specifiers>,
-    library: &str,
-    pin: impl Fn(&TorchBuild) -> Option<String>,
-) -> Vec<Fact> {
+/// What is said of a build in a fact; `None` where the matrix does not know.
+pub type Say<'a> = &'a dyn Fn(&TorchBuild) -> Option<String>;
+
+/// What the candidates that the torch specifier accepts say.
+pub fn pins(candidates: &[Candidate], torch: Option<&Specifiers>, say: Say<'_>) -> Vec<Fact> {
     let accepted = candidates.iter().filter(|candidate| torch.is_some_and(|torch| matches_labelled(torch, candidate)));
-    let mut facts: Vec<Fact> = accepted
-        .filter_map(|candidate| {
-            let build = candidate.build.as_ref()?;
-            let claim = format!("torch {} pins {library} {}", candidate.label(), pin(build)?);
-            Some(Fact { claim, source: build.row().source.clone() })
-        })
-        .collect();
+    let mut facts: Vec<Fact> = accepted.filter_map(|candidate| fact(candidate, say)).collect();
     facts.truncate(4);
     facts
+}
+
+/// The newest build that is allowed and the newest that is not, each with what it says.
+pub fn examples(candidates: &[Candidate], verdicts: &[Verdict], say: Say<'_>) -> Vec<Fact> {
+    let newest = |verdict: Verdict| {
+        let judged = candidates.iter().zip(verdicts).rev().filter(|(_, own)| **own == verdict);
+        judged.into_iter().find_map(|(candidate, _)| fact(candidate, say))
+    };
+    newest(Verdict::Yes).into_iter().chain(newest(Verdict::No)).collect()
+}
+
+/// The CUDA of a build.
+pub fn cuda_of(build: &TorchBuild) -> Option<String> {
+    Some(format!("is built with CUDA {}", build.row().cuda?))
+}
+
+fn fact(candidate: &Candidate, say: Say<'_>) -> Option<Fact> {
+    let build = candidate.build.as_ref()?;
+    let claim = format!("torch {} {}", candidate.label(), say(build)?);
+    Some(Fact { claim, source: build.row().source.clone() })
+}
+
+/// The labels that builds have, oldest CUDA first.
+pub fn variants(candidates: &[Candidate]) -> String {
+    let mut labels: Vec<_> = candidates.iter().filter_map(|c| Some((c.cuda()?, c.variant()?))).collect();
+    labels.sort();
+    labels.dedup();
+    labels.into_iter().map(|(_, label)| label).collect::<Vec<_>>().join(", ")
+}
+
+/// The sentence for a torch specifier that accepts no candidate.
+pub fn no_such_torch(specifiers: &Specifiers, candidates: &[Candidate], platform: Platform) -> String {
+    let labels = specifiers.iter().any(|specifier| specifier.version().is_local());
+    let known = match (candidates.first(), candidates.last()) {
+        (Some(first), Some(last)) => format!("{} to {}", first.public(), last.public()),
+        _ => "none".into(),
+    };
+    let labels = if labels { format!(", in the variants {}", variants(candidates)) } else { String::new() };
+    format!("no torch {specifiers} is known for {platform} (known: {known}{labels})")
 }

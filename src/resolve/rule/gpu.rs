@@ -8,9 +8,16 @@ use crate::resolve::Machine;
 use crate::resolve::candidate::Candidate;
 use crate::version::{Capability, Cudnn, PtxIsa};
 
-pub fn rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Matrix) -> Result<Rule, Failure> {
+pub fn rule(
+    gpu: &Gpu,
+    platform: Platform,
+    machine: &Machine,
+    candidates: &[Candidate],
+    matrix: &Matrix,
+) -> Result<Rule, Failure> {
     let facts = matrix.gpu()?;
     let row = facts.get(gpu.capability);
+    let on_chip_elsewhere = row.is_some_and(|row| row.tegra) && platform == Platform::LinuxX86_64;
     let mut rule = Rule {
         input: Input::Gpu(gpu.name.clone()),
         verdicts: Vec::with_capacity(candidates.len()),
@@ -19,11 +26,11 @@ pub fn rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Mat
         } else {
             format!("{} ({})", gpu.name, gpu.capability.sm())
         },
-        nothing: Some(format!(
-            "no known build of torch carries code that runs on {} ({})",
-            gpu.name,
-            gpu.capability.sm()
-        )),
+        nothing: Some(if on_chip_elsewhere {
+            format!("{} ({}) is an Arm system on chip: its platform is linux-aarch64", gpu.name, gpu.capability.sm())
+        } else {
+            format!("no known build of torch carries code that runs on {} ({})", gpu.name, gpu.capability.sm())
+        }),
         facts: Vec::new(),
         refuses: Vec::new(),
     };
@@ -37,10 +44,12 @@ pub fn rule(gpu: &Gpu, machine: &Machine, candidates: &[Candidate], matrix: &Mat
         // What the indexes have for Arm is made for servers.
         let not_for_tegra =
             row.is_some_and(|row| row.tegra && row.sbsa_from_cuda.is_none_or(|from| candidate.cuda() < Some(from)));
-        let verdict = if candidate.cuda().is_none() || too_new || not_for_tegra {
+        let verdict = if candidate.cuda().is_none() || too_new || not_for_tegra || on_chip_elsewhere {
             Verdict::No
         } else {
             let own = match service(gpu, candidate, machine, matrix)? {
+                // For a GPU that the matrix has not heard of, only code that was read counts.
+                None if !gpu.known => Verdict::No,
                 None => Verdict::Unknown,
                 Some(Served::Sass(_) | Served::Ptx(_)) => Verdict::Yes,
                 Some(Served::PtxTooNew(_) | Served::No) => Verdict::No,

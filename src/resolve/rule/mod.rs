@@ -11,6 +11,7 @@ use super::candidate::{Candidate, summary};
 use super::{Context, Machine, Request};
 use crate::diag::Failure;
 use crate::manifest::PythonAsk;
+use crate::matrix::TorchBuild;
 use crate::python::{PackageName, PythonVersion};
 use crate::version::Specifiers;
 
@@ -115,7 +116,7 @@ pub fn rules(
     let matrix = context.matrix;
     let mut rules = Vec::new();
     for gpu in &machine.gpus {
-        rules.push(gpu::rule(gpu, machine, candidates, matrix)?);
+        rules.push(gpu::rule(gpu, request.target.platform, machine, candidates, matrix)?);
     }
     rules.extend(driver::rule(machine, candidates, matrix)?);
     let stack = &request.stack;
@@ -141,20 +142,17 @@ pub fn rules(
         let mut rule = by_build(Input::Torch, format!("torch {specifiers}"), &|candidate| {
             if matches_labelled(specifiers, candidate) { Verdict::Yes } else { Verdict::No }
         });
-        let newest = candidates.iter().map(Candidate::public).max();
-        rule.nothing = newest.map(|newest| {
-            format!("no torch {specifiers} exists for {} (the newest known is {newest})", request.target.platform)
-        });
+        rule.nothing = Some(asked::no_such_torch(specifiers, candidates, request.target.platform));
+        rule.facts = asked::examples(candidates, &rule.verdicts, &asked::cuda_of);
         rules.push(rule);
     }
     if let Some(variant) = &stack.variant {
         let mut rule = by_build(Input::Variant, format!("variant {variant}"), &|candidate| {
             known(candidate.variant().map(|known| known == *variant))
         });
-        let mut labels: Vec<String> = candidates.iter().filter_map(Candidate::variant).collect();
-        labels.sort();
-        labels.dedup();
-        rule.nothing = Some(format!("there is no torch variant {variant}; those that exist: {}", labels.join(", ")));
+        let labels = asked::variants(candidates);
+        rule.nothing = Some(format!("there is no torch variant {variant}; those that exist: {labels}"));
+        rule.facts = asked::examples(candidates, &rule.verdicts, &asked::cuda_of);
         rules.push(rule);
     }
     if let Some(constraint) = &stack.cuda {
@@ -162,6 +160,7 @@ pub fn rules(
             known_or_cpu(candidate, candidate.cuda().map(|cuda| constraint.allows(&cuda)))
         });
         rule.nothing = asked::never_released(constraint.exact(), matrix)?;
+        rule.facts = asked::examples(candidates, &rule.verdicts, &asked::cuda_of);
         rule.facts.extend(asked::unknown_to_cuda(constraint, machine, matrix)?);
         rules.push(rule);
     }
@@ -170,9 +169,9 @@ pub fn rules(
             let cudnn = candidate.build.as_ref().and_then(|build| build.row().cudnn.as_ref());
             known_or_cpu(candidate, cudnn.map(|cudnn| constraint.allows(cudnn)))
         });
-        rule.facts.extend(asked::pins(candidates, stack.torch.as_ref(), "cuDNN", |build| {
-            build.row().cudnn.as_ref().map(ToString::to_string)
-        }));
+        let pin = |build: &TorchBuild| Some(format!("pins cuDNN {}", build.row().cudnn.as_ref()?));
+        rule.facts = asked::examples(candidates, &rule.verdicts, &pin);
+        rule.facts.extend(asked::pins(candidates, stack.torch.as_ref(), &pin));
         rules.push(rule);
     }
     if let Some(constraint) = &stack.nccl {
@@ -180,36 +179,43 @@ pub fn rules(
             let nccl = candidate.build.as_ref().and_then(|build| build.row().nccl.as_ref());
             known_or_cpu(candidate, nccl.map(|nccl| constraint.allows(nccl)))
         });
-        rule.facts.extend(asked::pins(candidates, stack.torch.as_ref(), "NCCL", |build| {
-            build.row().nccl.as_ref().map(ToString::to_string)
-        }));
+        let pin = |build: &TorchBuild| Some(format!("pins NCCL {}", build.row().nccl.as_ref()?));
+        rule.facts = asked::examples(candidates, &rule.verdicts, &pin);
+        rule.facts.extend(asked::pins(candidates, stack.torch.as_ref(), &pin));
         rules.push(rule);
     }
     if let Some(glibc) = &request.target.glibc {
-        rules.push(by_build(Input::Glibc, format!("glibc {glibc}"), &|candidate| {
+        let mut rule = by_build(Input::Glibc, format!("glibc {glibc}"), &|candidate| {
             known(candidate.build.as_ref().and_then(|build| build.row().glibc.as_ref()).map(|floor| floor <= glibc))
-        }));
+        });
+        rule.facts = asked::examples(candidates, &rule.verdicts, &|build: &TorchBuild| {
+            Some(format!("needs glibc {}", build.row().glibc.as_ref()?))
+        });
+        rules.push(rule);
     }
     Ok(rules)
 }
 
-/// What a Python allows: the builds with wheels for it.
-pub fn python_rule(request: &Request, python: PythonVersion, candidates: &[Candidate]) -> Rule {
-    let subject = match &request.stack.python {
-        Some(PythonAsk::Range(range)) => format!("Python {range}"),
-        _ => format!("Python {python}"),
+/// What these Pythons allow: the builds with wheels for one of them.
+pub fn python_rule(request: &Request, pythons: &[PythonVersion], candidates: &[Candidate]) -> Rule {
+    let subject = match (&request.stack.python, pythons) {
+        (Some(PythonAsk::Range(range)), [_, _, ..]) => format!("Python {range}"),
+        (_, [python]) => format!("Python {python}"),
+        _ => "any Python".into(),
     };
     let verdict = |candidate: &Candidate| match candidate.build.as_ref().and_then(|build| build.row().pythons()) {
-        Some(pythons) if pythons.contains(&python) => Verdict::Yes,
+        Some(has) if pythons.iter().any(|python| has.contains(python)) => Verdict::Yes,
         Some(_) => Verdict::No,
         None => Verdict::Unknown,
     };
+    let verdicts: Vec<Verdict> = candidates.iter().map(verdict).collect();
+    let tags = |build: &TorchBuild| Some(format!("has wheels for {}", build.row().python.as_ref()?.join(", ")));
     Rule {
         input: Input::Python,
-        verdicts: candidates.iter().map(verdict).collect(),
+        facts: asked::examples(candidates, &verdicts, &tags),
+        verdicts,
+        nothing: Some(format!("no known build of torch has wheels for {subject}")),
         subject,
-        nothing: Some(format!("no known build of torch has wheels for Python {python}")),
-        facts: Vec::new(),
         refuses: Vec::new(),
     }
 }
