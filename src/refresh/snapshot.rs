@@ -51,6 +51,10 @@ pub(super) fn refresh(
     until: &str,
 ) -> Result<BTreeMap<PackageName, Refreshed>, Failure> {
     let names: Vec<PackageName> = packages.iter().map(|package| package.name.clone()).collect();
+    if let Some(first) = names.first() {
+        // An index that is out of reach is asked for one page, not for all.
+        client.list(index, first)?;
+    }
     client.prefetch(index, &names);
     let mut pages = Vec::new();
     let mut unread = Vec::new();

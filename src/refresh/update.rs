@@ -102,7 +102,8 @@ fn packages(
     }
     if let Some(name) = list.packages.gpu.iter().find(|name| refreshed.get(name).is_none_or(|p| p.lines.is_empty())) {
         // An index that is empty or broken must not empty the snapshot.
-        let evidence = Evidence::observed(format!("index `{index}`"), format!("no wheel of {name} that is kept"));
+        let evidence =
+            Evidence::observed(format!("index `{index}`"), format!("no wheel of {name} for Linux with hash and size"));
         let message = format!("{name} of the snapshot is not on the index any more");
         let error = Diagnostic::error("package-gone", message, evidence);
         return Err(Failure::unanswerable(error.fix("take it out of snapshot/INDEX.toml, if that is meant")));

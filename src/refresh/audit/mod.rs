@@ -59,6 +59,10 @@ impl Audit {
 pub fn audit(matrix: &Matrix, client: &Client, default: &str) -> Result<Audit, Failure> {
     let list: SnapshotFile = matrix.files().read("snapshot/INDEX.toml")?;
     let names: Vec<PackageName> = list.packages.gpu.iter().chain(&list.packages.other).cloned().collect();
+    if let Some(first) = names.first() {
+        // An index that is out of reach is asked for one page, not for all.
+        client.list(default, first)?;
+    }
     client.prefetch(default, &names);
     let mut audit = Audit::default();
     for name in &names {
