@@ -97,13 +97,13 @@ impl Globals {
     pub fn tell<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
         let wanted = self.wanted(diagnostics);
         if !wanted.is_empty() {
-            eprintln!("{}", human::diagnostics(wanted, self.style()));
+            output::stderr(&(human::diagnostics(wanted, self.style()) + "\n"));
         }
     }
 
     /// The same, one a line: for many small ones.
     pub fn tell_briefly<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
-        eprint!("{}", human::brief(self.wanted(diagnostics), self.style()));
+        output::stderr(&human::brief(self.wanted(diagnostics), self.style()));
     }
 
     fn wanted<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<&'d Diagnostic> {
@@ -120,6 +120,6 @@ impl Globals {
         if self.format == Format::Json {
             let _ = output::write(self, &json::failure(failure));
         }
-        eprint!("{}", human::failure(failure, self.style()));
+        output::stderr(&human::failure(failure, self.style()));
     }
 }

@@ -23,6 +23,7 @@ pub struct Args {
     /// Write over a gpulock.toml that is here
     #[arg(long, env = "GPULOCK_FORCE", value_parser = clap::builder::FalseyValueParser::new())]
     force: bool,
+    // Last: its heading holds for what follows.
     #[command(flatten)]
     flags: Flags,
 }
@@ -65,6 +66,13 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     stack.cuda = flags.cuda.clone().or(stack.cuda.take());
     stack.cudnn = flags.cudnn.clone().or(stack.cudnn.take());
     stack.variant = flags.variant.clone().or(stack.variant.take());
+    for ask in &flags.packages {
+        // A table holds a name once; what is said last is meant.
+        proposal.manifest.packages.retain(|other| other.package != ask.package);
+        proposal.manifest.packages.push(ask.clone());
+    }
+    proposal.manifest.targets.iter_mut().for_each(|target| target.forward_compat |= flags.forward_compat);
+    let stack = &mut proposal.manifest.stack;
     if matches!((&stack.python, machines.python), (None, Some(_))) {
         stack.python = machines.python.map(PythonAsk::Exact);
     }

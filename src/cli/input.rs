@@ -28,7 +28,7 @@ pub struct Place {
 
 /// A one-off question, without a manifest.
 #[derive(Debug, Args, Default)]
-#[command(next_help_heading = "Instead of a manifest")]
+#[command(next_help_heading = "Stack and machines, without a manifest")]
 pub struct Flags {
     /// GPU of the machines: "RTX 5090", "H100", "sm_90"; may be repeated
     #[arg(long = "gpu", value_name = "GPU", env = "GPULOCK_GPU", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]

@@ -75,11 +75,8 @@ pub fn main() -> ExitCode {
         Command::Export(args) => export::run(args, globals),
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
-        Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut command(), "gpulock", &mut std::io::stdout());
-            Ok(Answer::Yes)
-        }
-        Command::Man => man(),
+        Command::Completions { shell } => completions(*shell, globals),
+        Command::Man => man(globals),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
@@ -124,10 +121,17 @@ fn wants_json() -> bool {
     flag || std::env::var_os("GPULOCK_FORMAT").is_some_and(|value| value == "json")
 }
 
-fn man() -> Result<Answer, Failure> {
+fn completions(shell: clap_complete::Shell, globals: &Globals) -> Result<Answer, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "gpulock", &mut script);
+    output::write(globals, &String::from_utf8_lossy(&script))?;
+    Ok(Answer::Yes)
+}
+
+fn man(globals: &Globals) -> Result<Answer, Failure> {
     let mut page = Vec::new();
     // Writing to memory does not fail.
     let _ = clap_mangen::Man::new(command()).render(&mut page);
-    output::stdout(&String::from_utf8_lossy(&page))?;
+    output::write(globals, &String::from_utf8_lossy(&page))?;
     Ok(Answer::Yes)
 }

@@ -31,6 +31,11 @@ pub fn written(globals: &Globals, files: &[String], more: &str) -> Result<(), Fa
     }
 }
 
+/// Writes to standard error, for people. Where that cannot be written there is nobody left to tell.
+pub fn stderr(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Writes to standard output.
 ///
 /// # Errors

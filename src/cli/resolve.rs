@@ -21,8 +21,6 @@ use crate::resolve::{Chosen, Conflict, Context, Keep, Outcome, Request, Solution
 pub struct Args {
     #[command(flatten)]
     place: Place,
-    #[command(flatten)]
-    flags: Flags,
     /// Write nothing; exit 1 if the lock would change
     #[arg(long, conflicts_with_all = ["locked", "dry_run"], env = "GPULOCK_CHECK", value_parser = clap::builder::FalseyValueParser::new())]
     check: bool,
@@ -44,6 +42,9 @@ pub struct Args {
     /// Resolve this target only, keep the others as they are in the lock; may be repeated
     #[arg(long = "target", value_name = "TARGET", env = "GPULOCK_TARGET", value_delimiter = ',')]
     targets: Vec<String>,
+    // Last: its heading holds for what follows.
+    #[command(flatten)]
+    flags: Flags,
 }
 
 /// Runs it.
@@ -276,7 +277,7 @@ fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> 
         output::write(globals, &json::conflicts(conflicts))?;
     }
     globals.tell(conflicts.iter().flat_map(|conflict| &conflict.warnings));
-    eprint!("{}", human.join("\n"));
+    output::stderr(&human.join("\n"));
     Ok(Answer::No)
 }
 

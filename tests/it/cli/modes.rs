@@ -96,6 +96,61 @@ fn the_same_bytes_every_time() {
 }
 
 #[test]
+fn init_takes_every_flag() {
+    let place = Place::empty();
+    let flags = [
+        "--gpu",
+        "A100",
+        "--gpu",
+        "H100",
+        "--driver",
+        ">=570",
+        "--torch",
+        "2.8",
+        "--torchvision",
+        "*",
+        "--python",
+        "3.11",
+        "--cuda",
+        "12",
+        "--cudnn",
+        ">=9",
+        "--glibc",
+        "2.31",
+        "--platform",
+        "linux-aarch64",
+        "--forward-compat",
+        "--package",
+        "numpy<3",
+        "--package",
+        "einops",
+        "--package",
+        "numpy>1",
+    ];
+    place.run(&[&["init"], &flags[..]].concat()).code(0);
+    let manifest = place.text("gpulock.toml");
+    for line in [
+        "gpus = [\"A100\", \"H100\"]",
+        "driver = \">=570\"",
+        "torch = \"==2.8.*\"",
+        "torchvision = \"*\"",
+        "python = \"3.11\"",
+        "cuda = \"12\"",
+        "cudnn = \">=9\"",
+        "glibc = \"2.31\"",
+        "platform = \"linux-aarch64\"",
+        "forward-compat = true",
+        "numpy = \">1\"",
+        "einops = \"*\"",
+    ] {
+        assert!(manifest.contains(line), "{line}\n{manifest}");
+    }
+    place.refuses(&["init"], 1).says(&["error[manifest-exists]", "gpulock.toml is here already", "--force"]);
+    place.run(&["init", "--force", "--gpu", "H100"]).code(0);
+    assert!(!place.text("gpulock.toml").contains("A100"));
+}
+
+#[test]
 fn results_for_programs() {
     let place = Place::locked();
     let why = place.run(&["why", "sympy", "--format", "json"]).code(0).json();

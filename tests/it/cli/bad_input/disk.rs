@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gpulock::lock::Lock;
 
-use crate::cli::program::Place;
+use crate::cli::program::{Place, Ran};
 
 const RESOLVE: [&str; 2] = ["resolve", "--offline"];
 
@@ -82,6 +82,22 @@ fn a_full_disk() {
         place.run(&lock("A100", "2.8.0")).code(0);
         place.refuses(&lock("H100", "2.10.0"), 2).says(&["the disk is full", "the file is as it was"]);
     });
+}
+
+#[test]
+fn outputs_that_are_full_or_gone() {
+    let place = Place::locked();
+    let shell = |line: &str| {
+        let binary = env!("CARGO_BIN_EXE_gpulock");
+        Ran::of(place.shell(&line.replace("gpulock ", &format!("{binary} "))).output().unwrap())
+    };
+    let full = "cannot write to standard output: No space left on device";
+    shell("gpulock export requirements >/dev/full").code(2).says(&[full]);
+    shell("gpulock completions bash >/dev/full").code(2).says(&[full]);
+    shell("gpulock resolve --locked --lock none 2>/dev/full").code(1);
+    // A reader that has seen enough is no error.
+    shell("(gpulock export requirements; echo $? >&2) | head -n 1 >/dev/null").code(0).says(&["0"]);
+    shell("(gpulock completions bash; echo $? >&2) | head -n 1 >/dev/null").code(0).says(&["0"]);
 }
 
 #[test]

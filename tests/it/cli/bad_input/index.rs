@@ -153,9 +153,7 @@ fn a_wheel_whose_metadata_disagrees() {
     let made = torch.make();
     let sha256 = made.sha256.clone();
     let server = with_wheel(made, &sha256, ranged);
-    let place = Place::with(GOOD);
-    let ran = online(&place, &server.url, &["resolve"]);
-    assert!(matches!(ran.code, Some(1 | 2)), "{ran:?}");
-    ran.says(&["torch-2.8.0-py3-none-any.whl", "disagrees with its own METADATA", "2.7.0"]);
-    assert_eq!(place.names(), ["gpulock.toml"]);
+    let words =
+        ["error[metadata-mismatch]", "torch-2.8.0-py3-none-any.whl", "disagrees with its own METADATA", "2.7.0"];
+    refused(&server.url, &words);
 }
