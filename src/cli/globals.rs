@@ -90,7 +90,7 @@ impl Globals {
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             }
         };
-        Style { color: wanted }
+        Style { color: wanted, facts: self.verbose > 0 }
     }
 
     /// Prints notes and warnings to standard error, as far as they are wanted.

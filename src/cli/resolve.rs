@@ -89,20 +89,20 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             Outcome::Conflict(conflict) => conflicts.push(*conflict),
         }
     }
+    if !conflicts.is_empty() {
+        has_torch(&requests, &source, globals)?;
+        return refuse(&conflicts, globals);
+    }
+    let mut lock = make(&solutions, &manifest, &matrix, &source)?;
     for solution in &mut solutions {
         // Among several targets, a note says which it is about.
         let of_several = requests.len() > 1;
         for note in solution.notes.iter_mut().filter(|_| of_several) {
             note.message = format!("target {}: {}", solution.target, note.message);
         }
-        globals.tell(&solution.notes);
     }
-    if !conflicts.is_empty() {
-        has_torch(&requests, &source, globals)?;
-        return refuse(&conflicts, globals);
-    }
-    let mut lock = make(&solutions, &manifest, &matrix, &source)?;
-    globals.tell(&source.warnings());
+    let notes = solutions.iter().flat_map(|solution| &solution.notes);
+    globals.tell(notes.chain(&source.warnings()));
     if let Some(old) = old.as_ref().filter(|_| !args.targets.is_empty()) {
         lock.adopt(old, &manifest_targets);
     }

@@ -48,7 +48,8 @@ impl Matrix {
 fn read_below(root: &Path, below: &str, files: &mut BTreeMap<String, String>) -> Result<(), Failure> {
     let failed = |path: &Path, error: std::io::Error| {
         let evidence = Evidence::observed(path.display().to_string(), error.to_string());
-        Failure::unanswerable(Diagnostic::error("matrix-unreadable", "the matrix directory cannot be read", evidence))
+        let problem = Diagnostic::error("matrix-unreadable", "the matrix directory cannot be read", evidence);
+        Failure::unanswerable(problem.fix("name a directory laid out as compat-matrix/ is"))
     };
     let folder = root.join(below);
     for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {

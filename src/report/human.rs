@@ -9,6 +9,8 @@ use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 pub struct Style {
     /// With terminal colours.
     pub color: bool,
+    /// With the facts behind notes and warnings; those behind errors are always shown.
+    pub facts: bool,
 }
 
 const BOLD: &str = "1";
@@ -86,6 +88,7 @@ pub fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
     let gutter = gutter(&diagnostic.evidence);
     for evidence in &diagnostic.evidence {
         match evidence {
+            Evidence::Fact { .. } if !style.facts && diagnostic.severity < Severity::Error => {}
             Evidence::Span { file, line, column, width, text } => {
                 let place = format!("{}:{line}:{column}", printable(file));
                 let (text, before, width) = window(text, *column, *width);
@@ -181,7 +184,7 @@ error[unknown-key]: unknown key `tourch` in [stack]
     #[test]
     fn colour_changes_nothing_but_colour() {
         let problem = Diagnostic::note("a", "b", Evidence::observed("c", "d"));
-        let colored = diagnostic(&problem, Style { color: true });
+        let colored = diagnostic(&problem, Style { color: true, facts: true });
         let mut plain = String::new();
         let mut rest = colored.as_str();
         while let Some(start) = rest.find('\x1b') {

@@ -16,13 +16,13 @@ pub struct Args {
     /// What to show [default: one line a torch build with all that goes with it]
     topic: Option<TopicArg>,
     /// These torch releases only: "2.8", ">=2.7,<2.9"
-    #[arg(long, value_parser = parse_specifiers)]
+    #[arg(long, value_parser = parse_specifiers, env = "GPULOCK_TORCH")]
     torch: Option<Specifiers>,
     /// What goes with this GPU only: "RTX 5090", "H100", "sm_90"
-    #[arg(long)]
+    #[arg(long, env = "GPULOCK_GPU")]
     gpu: Option<String>,
     /// Builds for this platform: linux-x86_64 or linux-aarch64
-    #[arg(long, value_parser = parse_platform, default_value_t)]
+    #[arg(long, value_parser = parse_platform, default_value_t, env = "GPULOCK_PLATFORM")]
     platform: Platform,
 }
 

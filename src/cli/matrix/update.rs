@@ -19,13 +19,13 @@ const HERE: &str = "compat-matrix";
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Write changed files here [default: the directory of --matrix, else ./compat-matrix]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "GPULOCK_OUT")]
     out: Option<PathBuf>,
     /// Leave out what was uploaded later: 2026-11-29, 2026-11-29T12:00:00Z [default: now]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "GPULOCK_EXCLUDE_NEWER")]
     exclude_newer: Option<Timestamp>,
     /// Only say what would change
-    #[arg(long)]
+    #[arg(long, env = "GPULOCK_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
     dry_run: bool,
 }
 

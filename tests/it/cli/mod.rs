@@ -4,4 +4,5 @@ mod bad_input;
 mod modes;
 mod program;
 mod read;
+mod readme;
 mod write;

@@ -82,9 +82,21 @@ impl Place {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gpulock"));
+        let mut command = self.program(env!("CARGO_BIN_EXE_gpulock"));
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// A line of shell.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = self.program("/bin/sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .current_dir(self.path(""))
             .env_clear()
             .env("HOME", self.root.path().join("home"))

@@ -83,7 +83,7 @@ proptest! {
             }
             Err(refused) => {
                 prop_assert!(!refused.diagnostics.is_empty());
-                let _ = failure(&refused, Style { color: true });
+                let _ = failure(&refused, Style { color: true, facts: true });
             }
         }
         let _ = parse_pyproject(&text, "pyproject.toml");

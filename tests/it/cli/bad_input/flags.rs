@@ -166,6 +166,25 @@ fn conflicts_as_json() {
 }
 
 #[test]
+fn every_flag_has_its_variable() {
+    let place = Place::empty();
+    let commands = ["resolve", "init", "export", "why", "matrix show", "matrix check", "matrix update", "matrix audit"];
+    for command in commands {
+        let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let help = place.run(&arguments).code(0).out;
+        let mut flag = None;
+        for word in help.lines().filter_map(|line| line.split_whitespace().find(|word| !word.ends_with(','))) {
+            if word.starts_with("--") && !["--help", "--version"].contains(&word) {
+                assert_eq!(flag.replace(word), None, "{command} {word}: the flag before it has no variable\n{help}");
+            } else if word == "[env:" {
+                flag = None;
+            }
+        }
+        assert_eq!(flag, None, "{command}\n{help}");
+    }
+}
+
+#[test]
 fn variables_of_the_environment_are_flags() {
     let place = Place::empty();
     let mut command = place.command(&["resolve"]);

@@ -5,3 +5,4 @@ mod flags;
 mod index;
 mod lock;
 mod manifest;
+mod matrix;
