@@ -148,7 +148,7 @@ impl Derivation {
                         }
                         _ => words(dependency_set),
                     };
-                    let (verb, source) = self.relation(dependent, set, dependency, provider)?;
+                    let (verb, source) = self.relation(dependent, set, dependency, dependency_set, provider)?;
                     let claim = format!("{what} {verb} {dependency} {allowed}");
                     self.facts.extend(source.map(|source| Fact { claim: claim.clone(), source }));
                     Some(claim)
@@ -169,6 +169,7 @@ impl Derivation {
         dependent: &Node,
         set: &Set,
         dependency: &Node,
+        dependency_set: &Set,
         provider: &Provider<'_>,
     ) -> Result<(&'static str, Option<String>), Failure> {
         let packages = &provider.packages;
@@ -184,7 +185,11 @@ impl Derivation {
             }
             break;
         }
-        Ok(("goes only with", None))
+        // The pairs of the matrix: said where the torch release is.
+        let torch = if *from == packages.torch { set } else { dependency_set };
+        let candidate = packages.candidates.iter().rev().find(|candidate| torch.contains(&candidate.version));
+        let source = candidate.and_then(|c| c.build.as_ref()).map(|build| build.release().source.clone());
+        Ok(("goes only with", source))
     }
 
     /// A set of versions as those that exist.

@@ -265,24 +265,18 @@ impl<'a> Packages<'a> {
     pub fn torch_for(&self, package: &PackageName, version: &Pep440) -> Vec<Pep440> {
         let label = local_label(version);
         let public = version.clone().without_local();
-        let owner = self.candidates.iter().filter(|c| paired(c, package).is_some_and(|pairs| pairs.contains(&public)));
-        let owner = owner.map(|candidate| (candidate.public(), candidate)).max_by(|a, b| a.0.cmp(&b.0));
-        let default_cuda = |release: &Pep440| {
-            self.candidates.iter().find(|c| c.version == *release).and_then(Candidate::cuda).map(|cuda| cuda.major)
-        };
+        let pairs = || self.candidates.iter().filter_map(|candidate| paired(candidate, package)).flatten();
+        let known = pairs().any(|pair| *pair == public);
+        // What is older than every pair was made for a torch before those that are known.
+        let too_old = !known && pairs().min().is_some_and(|oldest| public < *oldest);
         let fits = |candidate: &&Candidate| {
-            if local_label(&candidate.version) != label {
-                return false;
-            }
-            match (paired(candidate, package), &owner) {
-                // A version or build that the matrix does not know: its METADATA decides.
-                (None, _) | (_, None) => true,
-                // A torch that has no such package of its own may use the last one, if that was built for its CUDA family.
-                (Some([]), Some((release, _))) => {
-                    candidate.public() >= *release && candidate.cuda().map(|cuda| cuda.major) == default_cuda(release)
+            local_label(&candidate.version) == label
+                && !too_old
+                && match paired(candidate, package) {
+                    Some(pairs) if known => pairs.contains(&public),
+                    // A version or build that the matrix does not know: its METADATA decides.
+                    _ => true,
                 }
-                (Some(pairs), Some(_)) => pairs.contains(&public),
-            }
         };
         self.candidates.iter().filter(fits).map(|candidate| candidate.version.clone()).collect()
     }

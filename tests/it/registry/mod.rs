@@ -4,6 +4,7 @@ mod cache;
 mod local;
 mod network;
 mod nginx;
+mod nginx_server;
 mod pages;
 mod proxy;
 pub mod server;

@@ -1,92 +1,25 @@
 //! A real nginx on loopback, laid out as the torch index is: PEP 503, `+cu126` percent-encoded, `#sha256=`, ranges; over
 //! HTTP, with a login, and over HTTPS. Skipped where nginx is not installed.
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
 
 use gpulock::python::Catalog;
 use gpulock::registry::{Client, Search};
 
+use super::nginx_server::{Nginx, Site, page, program};
 use super::wheels::{Made, noise, recipe};
 use super::{client, options, package};
 
-struct Nginx {
-    process: Child,
-    port: u16,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Debian keeps servers where only root looks.
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
-}
-
 /// Serves `whl/cu126/torch/` with `made`. `server` are further lines of the server block.
 fn start(made: &Made, listen: &str, server: impl Fn(&Path) -> String) -> Option<Nginx> {
-    let Some(nginx) = program("nginx") else {
-        println!("skipped: nginx is not installed");
-        return None;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("www");
-    let index = root.join("whl/cu126");
-    std::fs::create_dir_all(index.join("torch")).unwrap();
-    std::fs::write(index.join("index.html"), "<a href=\"torch/\">torch</a><br/>\n").unwrap();
-    std::fs::write(index.join(&made.file), &made.bytes).unwrap();
-    let href = made.file.replace('+', "%2B");
-    let page = format!(
-        "<!DOCTYPE html>\n<html>\n  <body>\n    <h1>Links for torch</h1>\n    \
-         <a href=\"/whl/cu126/{href}#sha256={}\">{}</a><br/>\n  </body>\n</html>\n<!--TIMESTAMP 1750000000-->\n",
-        made.sha256, made.file
-    );
-    std::fs::write(index.join("torch/index.html"), page).unwrap();
-    // nginx takes a port of its own only after the listener here has let go of it.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let conf = folder.path().join("nginx.conf");
-    let at = folder.path().display();
-    let user = if cfg!(target_os = "linux") && is_root() { "user root;\n" } else { "" };
-    std::fs::write(
-        &conf,
-        format!(
-            "{user}daemon off;\nmaster_process off;\npid {at}/pid;\nerror_log {at}/error.log;\nevents {{}}\nhttp {{\n\
-             access_log {at}/access.log;\nclient_body_temp_path {at}/t1;\nproxy_temp_path {at}/t2;\n\
-             fastcgi_temp_path {at}/t3;\nuwsgi_temp_path {at}/t4;\nscgi_temp_path {at}/t5;\n\
-             types {{ text/html html; }}\ndefault_type application/octet-stream;\ngzip on;\ngzip_min_length 1;\n\
-             server {{ listen 127.0.0.1:{port} {listen}; root {};\n{} }}\n}}\n",
-            root.display(),
-            server(folder.path()),
-        ),
-    )
-    .unwrap();
-    let process = Command::new(nginx)
-        .args(["-p", folder.path().to_str().unwrap(), "-e", &format!("{at}/error.log"), "-c", conf.to_str().unwrap()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let nginx = Nginx { process, port, folder };
-    let start = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        let log = || std::fs::read_to_string(nginx.folder.path().join("error.log")).unwrap_or_default();
-        assert!(start.elapsed() < Duration::from_secs(10), "nginx does not start: {}", log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Some(nginx)
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
+    let link = (format!("/whl/cu126/{}", made.file), made.sha256.clone(), made.file.clone());
+    let site = Site::from([
+        ("whl/cu126/index.html".into(), b"<a href=\"torch/\">torch</a><br/>\n".to_vec()),
+        ("whl/cu126/torch/index.html".into(), page("torch", &[link])),
+        (format!("whl/cu126/{}", made.file), made.bytes.clone()),
+    ]);
+    Nginx::start(&site, listen, server)
 }
 
 fn torch() -> Made {
@@ -124,7 +57,7 @@ fn an_index_as_torch_has_it() {
     assert_eq!(second.traffic().requests, 1, "only for the page that is not there");
     let third = Client::new(gpulock::registry::Options { revalidate: true, ..options(&url, folder.path()) });
     resolve(&third, &made);
-    let log = std::fs::read_to_string(nginx.folder.path().join("access.log")).unwrap();
+    let log = nginx.log();
     assert!(log.contains("\"GET /whl/cu126/torch/ HTTP/1.1\" 304"), "{log}");
 
     let wheel = &third.list("test", &package("torch")).unwrap()[0];
@@ -176,6 +109,6 @@ fn https_with_an_authority_of_its_own() {
     assert!(failure.to_string().contains("certificate is not accepted"), "{failure}");
     assert!(failure.diagnostics[0].fix.as_ref().unwrap().contains("SSL_CERT_FILE"));
     let mut options = options(&url, folder.path());
-    options.authorities = vec![nginx.folder.path().join("certificate.pem")];
+    options.authorities = vec![nginx.folder().join("certificate.pem")];
     resolve(&Client::new(options), &made);
 }

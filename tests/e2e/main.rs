@@ -1,0 +1,17 @@
+//! End to end: the program as it is built, with real registries and real tools (pip, uv, nginx).
+//!
+//! Tests named `network_*` ask the registries and run only with GPULOCK_TEST_NETWORK=1; those named `nginx_*` need
+//! nginx alone. `cargo test --release --test e2e -- --nocapture --test-threads=1` shows the figures.
+
+mod agreement;
+mod install;
+mod known;
+mod run;
+mod same_bytes;
+mod torch_index;
+
+#[path = "../it/registry/nginx_server.rs"]
+mod nginx;
+#[allow(dead_code)] // The tests of the registry client make more kinds of wheels.
+#[path = "../it/registry/wheels.rs"]
+mod wheels;
