@@ -112,7 +112,6 @@ fn nginx_torch_index() {
         let package = packages(&target).iter().find(|package| package["name"] == name).unwrap();
         assert_eq!((text(package, "index"), text(package, "file")), ("torch-cu126", &*made.file));
         assert_eq!(text(package, "sha256"), made.sha256);
-        assert_eq!(package["size"], made.bytes.len());
         let libraries = package["libraries"].as_array().unwrap();
         assert!(libraries.iter().any(|one| one["path"] == format!("{name}/lib/lib{name}_cuda.so")), "{libraries:?}");
     }

@@ -59,11 +59,14 @@ pub fn pins(candidates: &[Candidate], torch: Option<&Specifiers>, say: Say<'_>) 
 
 /// The newest build that is allowed and the newest that is not, each with what it says.
 pub fn examples(candidates: &[Candidate], verdicts: &[Verdict], say: Say<'_>) -> Vec<Fact> {
-    let newest = |verdict: Verdict| {
-        let judged = candidates.iter().zip(verdicts).rev().filter(|(_, own)| **own == verdict);
-        judged.into_iter().find_map(|(candidate, _)| fact(candidate, say))
-    };
-    newest(Verdict::Yes).into_iter().chain(newest(Verdict::No)).collect()
+    let [allowed, refused] = [Verdict::Yes, Verdict::No].map(|verdict| newest(candidates, verdicts, verdict, say));
+    allowed.into_iter().chain(refused).collect()
+}
+
+/// The newest build of a verdict that says something.
+pub fn newest(candidates: &[Candidate], verdicts: &[Verdict], verdict: Verdict, say: Say<'_>) -> Option<Fact> {
+    let judged = candidates.iter().zip(verdicts).rev().filter(|(_, own)| **own == verdict);
+    judged.into_iter().find_map(|(candidate, _)| fact(candidate, say))
 }
 
 /// The CUDA of a build.

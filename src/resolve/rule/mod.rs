@@ -143,7 +143,7 @@ pub fn rules(
             if matches_labelled(specifiers, candidate) { Verdict::Yes } else { Verdict::No }
         });
         rule.nothing = Some(asked::no_such_torch(specifiers, candidates, request.target.platform));
-        rule.facts = asked::examples(candidates, &rule.verdicts, &asked::cuda_of);
+        rule.facts = asked::newest(candidates, &rule.verdicts, Verdict::Yes, &asked::cuda_of).into_iter().collect();
         rules.push(rule);
     }
     if let Some(variant) = &stack.variant {
@@ -152,7 +152,7 @@ pub fn rules(
         });
         let labels = asked::variants(candidates);
         rule.nothing = Some(format!("there is no torch variant {variant}; those that exist: {labels}"));
-        rule.facts = asked::examples(candidates, &rule.verdicts, &asked::cuda_of);
+        rule.facts = asked::newest(candidates, &rule.verdicts, Verdict::Yes, &asked::cuda_of).into_iter().collect();
         rules.push(rule);
     }
     if let Some(constraint) = &stack.cuda {
