@@ -4,6 +4,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::diag::{Diagnostic, Evidence, Failure};
 
@@ -20,6 +21,9 @@ pub enum Written {
 
 /// Symbolic links that are followed before a cycle is assumed, as Linux does.
 const MOST_LINKS: usize = 40;
+
+/// Random characters at the end of a temporary file's name.
+const RANDOM: usize = 8;
 
 /// Puts `text` into `path` atomically: a temporary file in the same folder, synced, renamed over it.
 ///
@@ -59,9 +63,14 @@ fn replace(target: &Path, text: &str, permissions: Option<Permissions>) -> io::R
         _ => Path::new("."),
     };
     let name = target.file_name().unwrap_or_default().to_string_lossy();
+    sweep(folder, &format!(".{name}."));
     // The umask takes its bits from these, as for any new file.
     let mode = permissions.clone().unwrap_or_else(|| Permissions::from_mode(0o666));
-    let mut file = tempfile::Builder::new().prefix(&format!(".{name}.")).permissions(mode).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .rand_bytes(RANDOM)
+        .permissions(mode)
+        .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
@@ -71,6 +80,18 @@ fn replace(target: &Path, text: &str, permissions: Option<Permissions>) -> io::R
     // The rename itself outlasts a power failure only when the folder is synced; not every file system can.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// Removes temporary files that a writer which was killed left behind. One that writes now is seconds old.
+fn sweep(folder: &Path, prefix: &str) {
+    const ABANDONED: Duration = Duration::from_secs(3600);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().strip_prefix(prefix).is_some_and(|rest| rest.len() == RANDOM);
+        let age = entry.metadata().ok().filter(fs::Metadata::is_file).and_then(|it| it.modified().ok()?.elapsed().ok());
+        if ours && age.is_some_and(|age| age > ABANDONED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The file that a chain of symbolic links leads to, whether it exists or not.

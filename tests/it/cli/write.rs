@@ -169,3 +169,20 @@ fn a_device_is_written_to() {
     assert_eq!(atomically(Path::new("/dev/null"), "x").unwrap(), Written::Changed);
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
+
+#[test]
+fn what_a_killed_writer_left_goes_after_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gpulock.lock");
+    let [old, new, other] = [".gpulock.lock.abcdefgh", ".gpulock.lock.ijklmnop", ".gpulock.lock.backup-of-mine"]
+        .map(|name| folder.path().join(name));
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    for file in [&old, &new, &other] {
+        std::fs::write(file, "").unwrap();
+    }
+    for file in [&old, &other] {
+        std::fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    atomically(&path, "text").unwrap();
+    assert!(!old.exists() && new.exists() && other.exists());
+}
