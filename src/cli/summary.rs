@@ -73,6 +73,10 @@ fn driver(target: &Target) -> String {
         None => "not checked",
     };
     let given = driver.given.as_deref().unwrap_or("not given");
+    // Bounds are a driver that the user controls: what it has to be is said, not how one of them would do.
+    if given.starts_with(['<', '>', '!', '*']) {
+        return format!("{given}: has to be {floor} or later, {native} or later for native support");
+    }
     format!("{given}: {how} (runs from {floor}, native from {native})")
 }
 

@@ -43,8 +43,9 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let error = || ParseError { given: text.into(), expected: "a requirement with version, such as `numpy>=1.26`" };
-        // pep508_rs panics on a name or extra that ends in a separator: `a-]`.
-        if !is_well_named(text) {
+        // pep508_rs panics on a name or extra that ends in a separator (`a-]`), on `~=` between what are no versions, and
+        // on some text beyond ASCII, which PEP 508 has no place for outside URLs.
+        if !text.is_ascii() || !is_well_named(text) || !compares_versions(text) {
             return Err(error());
         }
         let parsed: pep508_rs::Requirement<VerbatimUrl> = text.parse().map_err(|_| error())?;
@@ -60,6 +61,18 @@ impl FromStr for Requirement {
             marker: parsed.marker,
         })
     }
+}
+
+/// Whether every `~=` of the marker has a version to compare on one side.
+fn compares_versions(text: &str) -> bool {
+    const VERSIONS: [&str; 3] = ["python_version", "python_full_version", "implementation_version"];
+    let marker = text.split_once(';').map_or("", |(_, marker)| marker);
+    let other = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    marker.match_indices("~=").all(|(at, sign)| {
+        let before = marker[..at].trim_end().rsplit(other).next().unwrap_or_default();
+        let after = marker[at + sign.len()..].trim_start().split(other).next().unwrap_or_default();
+        VERSIONS.contains(&before) || VERSIONS.contains(&after)
+    })
 }
 
 /// Whether the name and the extras that `text` begins with are names.

@@ -52,6 +52,10 @@ pub struct Derivation {
     pub python: Option<PythonVersion>,
     /// How many of the premises are that a package has no wheel for that Python.
     pub wheels_missing: usize,
+    /// A package is on no index, as far as is known.
+    pub unknown_packages: bool,
+    /// The indexes were not asked.
+    pub offline: bool,
     /// A wheel that cannot be read is among the premises: worth more than that others do not exist.
     pub unreadable: bool,
 }
@@ -83,7 +87,7 @@ impl Derivation {
     ) -> Result<Self, Failure> {
         let mut externals = Vec::new();
         collect(&tree, &mut externals);
-        let mut derivation = Self::default();
+        let mut derivation = Self { offline: provider.packages.context.offline, ..Self::default() };
         let mut merged: Vec<External<Node, Set, String>> = Vec::new();
         for external in externals {
             merge(&mut merged, external);
@@ -157,6 +161,7 @@ impl Derivation {
             External::NoVersions(Node::Package(name) | Node::Extra(name, _), set) => {
                 let (sentence, no_wheel) = no_versions(name, set, provider, request)?;
                 self.wheels_missing += usize::from(no_wheel);
+                self.unknown_packages |= provider.packages.known_versions(name)?.is_empty();
                 sentence
             }
             External::NoVersions(..) => None,
@@ -219,6 +224,11 @@ impl Derivation {
                 format!("Because {first},\nand because {},\nthere is no stack.", rest.join(",\nand because "))
             }
         };
+        if self.offline && (self.wheels_missing > 0 || self.unknown_packages) {
+            text.push_str(
+                "\n(Known here is what the snapshot and the cache hold; without --offline the indexes are asked.)",
+            );
+        }
         if let Some(python) = self.python {
             text.push_str(&format!("\n(This is for Python {python}; the other Pythons that may be chosen fail too.)"));
         }
@@ -263,7 +273,10 @@ fn no_versions(
     let members: Vec<&Pep440> = known.iter().filter(|version| set.contains(*version)).collect();
     let runtime = &packages.runtime;
     if known.is_empty() {
-        let sentence = format!("the package {name} is not on the index {index}, as far as it is known here");
+        let sentence = match packages.context.offline {
+            true => format!("the package {name} is not known here of the index {index}"),
+            false => format!("the index {index} has no wheel of {name} (source distributions are not locked)"),
+        };
         return Ok((Some(sentence), false));
     }
     if members.is_empty() {

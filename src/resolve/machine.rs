@@ -81,6 +81,9 @@ impl Machine {
             Some(constraint) => Some(DriverAsk::of(constraint, matrix.cuda()?, last_branch)?),
             None => None,
         };
+        if let Some(ask) = &driver {
+            warnings.extend(beyond_matrix(ask, matrix.cuda()?));
+        }
         Ok(Self { gpus, driver, forward, warnings })
     }
 }
@@ -99,7 +102,12 @@ impl DriverAsk {
         known.extend(constraint.bounds().iter().map(|bound| bound.version.clone()));
         known.retain(|driver| constraint.allows(driver));
         known.sort();
-        let lowest = known.first().cloned();
+        // A bare branch as a bound stands for its oldest driver, as it does alone.
+        let branch = |driver: Driver| match driver.precision() {
+            1 => facts.oldest_of_branch(driver.major()).unwrap_or(driver),
+            _ => driver,
+        };
+        let lowest = known.first().cloned().map(branch);
         let supported = known.iter().rev().find(|driver| last_branch.is_none_or(|last| driver.major() <= last));
         let decides = supported.or(known.last()).cloned().ok_or_else(|| {
             let evidence = Evidence::observed("driver", given.clone());
@@ -132,6 +140,16 @@ pub fn first_driver(matrix: &Matrix, gpu: &Gpu) -> Result<Option<(Driver, String
         native.driver
     );
     Ok(Some((native.driver, claim, row.source.clone(), true)))
+}
+
+/// A driver of a branch newer than any that the matrix knows, which may be a slip of the pen.
+fn beyond_matrix(ask: &DriverAsk, facts: &CudaFacts) -> Option<Diagnostic> {
+    let newest = facts.branches.iter().map(|row| row.branch).max()?;
+    (!ask.controlled && ask.decides.major() > newest).then(|| {
+        let message = format!("driver {} is newer than this matrix, which ends with R{newest}", ask.given);
+        let evidence = Evidence::observed("driver.toml", format!("no branch above {newest}"));
+        Diagnostic::warning("driver-unknown", message, evidence).fix("it is taken to run every CUDA that is known here")
+    })
 }
 
 fn unknown_capability(gpu: &Gpu) -> Diagnostic {

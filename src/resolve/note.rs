@@ -77,9 +77,16 @@ pub fn notes(
             Some(label) => format!("; the newest build with native support is torch {label}"),
             None => String::new(),
         };
+        let floor = solution.driver.floor.as_ref().map_or_else(String::new, ToString::to_string);
+        let subject = if controlled {
+            format!(
+                "this stack needs driver {floor} or later of what {driver} allows; before {native} it runs CUDA {cuda}"
+            )
+        } else {
+            format!("driver {driver} runs CUDA {cuda} (native from {native} on)")
+        };
         let message = format!(
-            "driver {driver} runs CUDA {cuda} by minor-version compatibility (native from {native} on): code that needs \
-             the driver to compile newer PTX does not run{other}"
+            "{subject} by minor-version compatibility: code that needs the driver to compile newer PTX does not run{other}"
         );
         let evidence =
             Evidence::fact("minor-version compatibility", "NVIDIA CUDA Compatibility, \"Minor Version Compatibility\"");

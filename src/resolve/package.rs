@@ -267,8 +267,8 @@ impl<'a> Packages<'a> {
         let public = version.clone().without_local();
         let pairs = || self.candidates.iter().filter_map(|candidate| paired(candidate, package)).flatten();
         let known = pairs().any(|pair| *pair == public);
-        // What is older than every pair was made for a torch before those that are known.
-        let too_old = !known && pairs().min().is_some_and(|oldest| public < *oldest);
+        // The pairs are complete up to the newest: what lies below and is none was withdrawn, or is older than them all.
+        let too_old = !known && pairs().max().is_some_and(|newest| public < *newest);
         let fits = |candidate: &&Candidate| {
             local_label(&candidate.version) == label
                 && !too_old

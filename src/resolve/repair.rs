@@ -6,7 +6,7 @@
 
 use super::candidate::candidates;
 use super::explain::{Conflict, Derivation, Repair, inputs};
-use super::solve::attempt;
+use super::solve::{self, Attempt};
 use super::value::{Change, changes};
 use super::{Context, Input, Keep, Machine, Request};
 use crate::diag::Failure;
@@ -97,6 +97,16 @@ fn core(request: &Request, context: &Context<'_>) -> Result<Vec<Input>, Failure>
         }
     }
     Ok(core)
+}
+
+/// Tries a request. A change that leads to an index which cannot be asked is no repair, whatever it would give.
+fn attempt(request: &Request, context: &Context<'_>) -> Result<Attempt, Failure> {
+    match solve::attempt(request, context) {
+        Err(failure) if failure.diagnostics.iter().any(|d| d.code.starts_with("index-")) => {
+            Ok(Err(Box::new(Derivation::default())))
+        }
+        tried => tried,
+    }
 }
 
 /// The request without one of its inputs.

@@ -62,7 +62,7 @@ pub fn audited(audit: &Audit) -> String {
     let compared: Vec<String> = audit.compared.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     text += &format!("compared: {}\n", compared.join(", "));
     text += &match audit.differences.len() {
-        0 => "No difference.\n".into(),
+        0 => "No difference in what could be checked.\n".into(),
         1 => "1 difference.\n".into(),
         count => format!("{count} differences.\n"),
     };
