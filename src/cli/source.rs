@@ -105,6 +105,23 @@ impl<'m> Source<'m> {
         Ok(wheel.sha256.is_some() && self.snapshot.knows(wheel)?)
     }
 
+    /// A page in HTML tells no sizes; the lock is to be that of an index which does, as far as the snapshot knows them.
+    fn with_sizes(&self, release: Arc<Release>) -> Result<Arc<Release>, Failure> {
+        let lacks = |wheel: &Wheel| wheel.size.is_none() && wheel.sha256.is_some();
+        if !release.wheels.iter().any(|wheel| lacks(wheel)) {
+            return Ok(release);
+        }
+        let mut sized = Release::clone(&release);
+        for wheel in &mut sized.wheels {
+            if lacks(wheel)
+                && let size @ Some(_) = self.snapshot.known_size(wheel)?
+            {
+                *wheel = Arc::new(Wheel { size, ..Wheel::clone(wheel) });
+            }
+        }
+        Ok(Arc::new(sized))
+    }
+
     /// When the snapshot was taken.
     fn taken(&self) -> Option<SystemTime> {
         *self.taken.get_or_init(|| self.matrix.snapshot_taken())
@@ -198,6 +215,7 @@ impl Catalog for Source<'_> {
         version: &Pep440,
     ) -> Result<Option<Arc<Release>>, CatalogError> {
         let answer = self.or_pass_over(index, None, self.client.release(index, package, version))?;
+        let answer = answer.map(|release| self.with_sizes(release)).transpose()?;
         if !self.offline {
             return Ok(answer);
         }

@@ -103,6 +103,14 @@ impl<'a> Snapshot<'a> {
         Ok(self.entry(wheel)?.is_some())
     }
 
+    /// The size of a wheel that the snapshot [knows](Self::knows).
+    ///
+    /// # Errors
+    /// When the snapshot is damaged.
+    pub fn known_size(&self, wheel: &Wheel) -> Result<Option<u64>, Failure> {
+        Ok(self.entry(wheel)?.map(|(line, at)| line.wheels[at].size))
+    }
+
     /// Looks the wheel up in its line and hands both to `with`.
     fn entry(&self, wheel: &Wheel) -> Result<Option<(Line<'a>, usize)>, Failure> {
         let Some(line) = self.line(&wheel.name.package, &wheel.name.version)? else { return Ok(None) };

@@ -29,13 +29,14 @@ pub(super) fn libraries(bytes: &[u8]) -> Result<Vec<Library>, String> {
     Ok(libraries)
 }
 
-/// `libx.so`, `libx.so.9`, `libx.so.9.1.0`.
+/// `libx.so`, `libx.so.9`, `libx.so.9.1.0`, `libx.so.24.0git`.
 fn is_library(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
     let Some(at) = file.rfind(".so") else { return false };
     let mut rest = file[at + ".so".len()..].split('.');
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    at > 0 && rest.next() == Some("") && rest.all(digits)
+    let number =
+        |part: &str| part.starts_with(|c: char| c.is_ascii_digit()) && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    at > 0 && rest.next() == Some("") && rest.all(number)
 }
 
 /// Where the file lands below site-packages; `NAME.data/data` and the like land elsewhere.
@@ -66,7 +67,9 @@ mod tests {
             ("x/.so", false),
             ("x/lib.so.txt", false),
             ("x/lib.so.", false),
-            ("x/lib.so.1a", false),
+            ("x/lib.so.24.0git", true),
+            ("x/lib.so.git", false),
+            ("x/lib.so.1.txt", false),
             ("x/lib.sox", false),
             ("x.so/readme", false),
         ] {

@@ -6,6 +6,7 @@
 mod agreement;
 mod install;
 mod known;
+mod matrix;
 mod run;
 mod same_bytes;
 mod torch_index;

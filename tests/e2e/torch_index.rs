@@ -122,6 +122,7 @@ fn nginx_torch_index() {
     for package in others {
         assert_eq!(text(package, "index"), "pypi", "{package}");
         assert_eq!(text(package, "sha256").len(), 64);
+        assert!(package["size"].is_u64(), "whatever the page of a mirror lacks: {package}");
     }
     let log = nginx.log();
     assert!(log.contains("/whl/cu126/torch-2.7.1%2Bcu126-cp311"), "{log}");
