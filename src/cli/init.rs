@@ -28,6 +28,9 @@ pub struct Args {
     flags: Flags,
 }
 
+/// More than any file that people keep such things in, in bytes.
+const LARGEST: usize = 256 << 10;
+
 /// Runs it.
 ///
 /// # Errors
@@ -121,6 +124,11 @@ fn read_with_includes(file: &Path, texts: &mut Vec<(String, String)>) -> Result<
         return Ok(());
     }
     let text = read::text(file)?;
+    if text.len() > LARGEST {
+        let evidence = Evidence::observed(name.clone(), format!("{} KiB", text.len() >> 10));
+        let error = Diagnostic::error("cannot-read", format!("{name} is too large to be what is asked for"), evidence);
+        return Err(Failure::unanswerable(error.fix("name the file that lists what the project uses")));
+    }
     let is_requirements = matches!(source(&name, &text), Source::Requirements(_));
     texts.push((name, text.clone()));
     if is_requirements {

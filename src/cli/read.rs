@@ -1,7 +1,7 @@
 //! Reads text files that the user names: a path becomes text, or says why it cannot.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use crate::diag::{Diagnostic, Evidence, Failure};
@@ -50,7 +50,14 @@ pub fn text(path: &Path) -> Result<String, Failure> {
         let message = format!("{shown} is too large to be what is asked for");
         return Err(refuse("cannot-read", message, size, "name another file"));
     }
-    let bytes = fs::read(path).map_err(unread)?;
+    // A device says that it is empty, and may never end.
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(unread)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > LARGEST {
+        let message = format!("{shown} is too large to be what is asked for");
+        return Err(refuse("cannot-read", message, "it does not end".into(), "name another file"));
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -38,6 +38,11 @@ impl Requirement {
     }
 }
 
+/// Longer than any real requirement, in bytes.
+const LONGEST: usize = 16 << 10;
+/// More parentheses than any real one has; they are read by recursion.
+const DEEPEST: usize = 64;
+
 impl FromStr for Requirement {
     type Err = ParseError;
 
@@ -45,7 +50,8 @@ impl FromStr for Requirement {
         let error = || ParseError { given: text.into(), expected: "a requirement with version, such as `numpy>=1.26`" };
         // pep508_rs panics on a name or extra that ends in a separator (`a-]`), on `~=` between what are no versions, and
         // on some text beyond ASCII, which PEP 508 has no place for outside URLs.
-        if !text.is_ascii() || !is_well_named(text) || !compares_versions(text) {
+        let sane = text.len() <= LONGEST && text.matches('(').count() <= DEEPEST;
+        if !sane || !text.is_ascii() || !is_well_named(text) || !compares_versions(text) {
             return Err(error());
         }
         let parsed: pep508_rs::Requirement<VerbatimUrl> = text.parse().map_err(|_| error())?;

@@ -123,6 +123,9 @@ pub(super) fn commands(text: &str, body: Range<usize>, variables: &Variables) ->
     commands
 }
 
+/// A word that grows longer than this by its variables is left as written, in bytes: they can double at each step.
+const LONGEST: usize = 64 << 10;
+
 /// Fills in `$NAME`, `${NAME}` and `${NAME:-default}`; what is not set stays as written.
 fn filled_in(text: &str, variables: &Variables) -> String {
     let mut out = String::new();
@@ -140,6 +143,7 @@ fn filled_in(text: &str, variables: &Variables) -> String {
             }
         };
         match variables.get(name).map(String::as_str).or(default) {
+            Some(value) if out.len() + value.len() > LONGEST => return text.to_owned(),
             Some(value) => out.push_str(value),
             None => {
                 out.push('$');

@@ -126,3 +126,15 @@ fn files_that_are_no_manifest() {
     place.put("gpulock.toml", b"[stack]\ntorch = \"\xff\"\n");
     place.refuses(&RESOLVE, 2).says(&["gpulock.toml is not UTF-8 text", "line 2", "save it as UTF-8"]);
 }
+
+#[test]
+fn files_that_grow_when_they_are_read() {
+    let place = Place::empty();
+    let doubling: String = (0..40).map(|i| format!("ENV A{}=${{A{i}}}${{A{i}}}\n", i + 1)).collect();
+    place.put("Dockerfile", format!("FROM x\nENV A0=xxxxxxxxxx\n{doubling}RUN pip install torch==$A40\n"));
+    let nested = "(".repeat(50_000);
+    let nested = format!("[project]\nname = 'a'\ndependencies = [\"torch>=2; python_version < '3' and {nested}\"]\n");
+    place.put("pyproject.toml", nested);
+    place.run(&["init"]).code(0);
+    place.run(&["init", "--force", "/dev/zero"]).code(2);
+}
