@@ -8,6 +8,7 @@ use super::model::{
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::manifest::Invalid;
 use crate::manifest::reader::{Reader, Section, parse_toml};
+use crate::manifest::without_credentials;
 use crate::python::{PackageName, WheelName};
 use crate::version::ParseError;
 
@@ -101,7 +102,7 @@ impl LockReader<'_> {
         };
         for section in self.reader.sections(root, "index", "[[index]]") {
             self.only(&section, &["name", "url"]);
-            let (name, url) = (self.text(&section, "name"), self.text(&section, "url"));
+            let (name, url) = (self.required(&section, "name", word), self.required(&section, "url", url));
             lock.indexes.extend(name.zip(url));
         }
         if let Some(wheels) = self.reader.section(root, "wheel", "[wheel]".into()) {
@@ -177,12 +178,12 @@ impl LockReader<'_> {
                 "inferred", "packages",
             ],
         );
-        let name = self.text(section, "name");
+        let name = self.required(section, "name", word);
         let platform = self.required(section, "platform", parsed);
         let glibc = self.reader.value(section, "glibc", parsed);
         let python = self.required(section, "python", parsed);
         let torch = self.required(section, "torch", version);
-        let variant = self.text(section, "variant");
+        let variant = self.required(section, "variant", word);
         let cuda = self.reader.value(section, "cuda", parsed);
         let cudnn = self.reader.value(section, "cudnn", parsed);
         let nccl = self.reader.value(section, "nccl", parsed);
@@ -335,6 +336,22 @@ fn parsed<T: std::str::FromStr<Err = ParseError>>(text: &str) -> Result<T, Inval
 
 fn version(text: &str) -> Result<crate::version::Pep440, Invalid> {
     text.parse().map_err(|_| invalid(format!("`{text}` is not a version (PEP 440)")))
+}
+
+/// A name that may stand in a line of another tool's file: no blank, nothing that ends the line.
+fn word(text: &str) -> Result<String, Invalid> {
+    match text.chars().any(|c| c.is_whitespace() || c.is_control()) || text.is_empty() {
+        true => Err(invalid("a name has blanks or control characters in it".into())),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// An address as this program writes it: one word, without credentials.
+fn url(text: &str) -> Result<String, Invalid> {
+    if without_credentials(text) != text {
+        return Err(invalid("the URL of an index carries credentials, which no lock may".into()));
+    }
+    word(text)
 }
 
 fn sha256_hex(text: &str) -> Result<String, Invalid> {

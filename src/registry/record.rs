@@ -22,7 +22,7 @@ pub(super) fn libraries(bytes: &[u8]) -> Result<Vec<Library>, String> {
             .and_then(|hash| URL_SAFE_NO_PAD.decode(hash.trim_end_matches('=')).ok())
             .filter(|hash| hash.len() == 32)
             .ok_or_else(|| format!("its RECORD gives no sha256 for {path}"))?;
-        let size = row.get(2).and_then(|size| size.trim().parse().ok());
+        let size = row.get(2).and_then(|size| size.trim().parse().ok()).filter(|size| i64::try_from(*size).is_ok());
         let size = size.ok_or_else(|| format!("its RECORD gives no size for {path}"))?;
         libraries.push(Library { path: path.into(), sha256: hex(&sha256), size });
     }

@@ -119,3 +119,18 @@ fn contradictions_are_found() {
     says(&SAMPLE.replace("size = 15000", "size = -1"), "wrong-type", &["whole number"]);
     says(&SAMPLE.replace("[wheel]", "[wheel"), "broken-toml", &["gpulock.lock is not valid TOML"]);
 }
+
+#[test]
+fn names_and_addresses_are_words() {
+    for (good, bad) in [
+        ("name = \"cluster\"", "name = \"t\\n--extra-index-url http://evil/\""),
+        ("url = \"https://", "url = \"https://user:secret@"),
+        ("url = \"https://", "url = \"https://x --trusted-host "),
+    ] {
+        let text = SAMPLE.replacen(good, bad, 1);
+        assert_ne!(text, SAMPLE, "{good}");
+        let failure = Lock::parse(&text, "gpulock.lock").unwrap_err();
+        assert!(failure.diagnostics.iter().any(|d| d.code == "lock-broken"), "{failure:?}");
+        assert!(!failure.to_string().contains("secret"));
+    }
+}

@@ -55,6 +55,11 @@ fn odd() -> impl Strategy<Value = String> {
         .prop_map(|parts| parts.concat())
 }
 
+/// A name of one word, with what TOML has to quote.
+fn word() -> impl Strategy<Value = String> {
+    vec(select(vec!["a", "5090", "\"", "\\", "'", "é", "#", "=", "]"]), 1..5).prop_map(|parts| parts.concat())
+}
+
 fn pick<T: std::str::FromStr + Clone + std::fmt::Debug>(texts: &'static [&'static str]) -> impl Strategy<Value = T>
 where
     T::Err: std::fmt::Debug,
@@ -104,10 +109,11 @@ fn target() -> impl Strategy<Value = (Target, Vec<(String, Wheel)>)> {
         option::of(select(vec![Tier::Native, Tier::MinorVersion, Tier::Forward])),
     )
         .prop_map(|(given, floor, native, tier)| DriverSupport { given, floor, native, tier });
-    let head = (odd(), pick(&["linux-x86_64", "linux-aarch64"]), option::of(pick(&["2.28"])), pick(&["3.11", "3.13t"]));
+    let head =
+        (word(), pick(&["linux-x86_64", "linux-aarch64"]), option::of(pick(&["2.28"])), pick(&["3.11", "3.13t"]));
     let stack = (
         pick(&["2.8.0", "2.15.0"]),
-        odd(),
+        word(),
         option::of(pick(&["12.8"])),
         option::of(pick(&["9.10.2.21"])),
         option::of(pick(&["2.27.3"])),
