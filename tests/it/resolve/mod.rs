@@ -1,6 +1,7 @@
 //! Answers of the resolver on the embedded matrix.
 
 mod handed;
+mod tries;
 
 use gpulock::diag::{Class, Failure};
 use gpulock::manifest::{Platform, PythonAsk, Stack, Target};
