@@ -1,0 +1,30 @@
+//! The files of `compat-matrix/` as data: one struct a table, keys in kebab-case, unknown keys refused.
+//!
+//! What is not known is absent. Every table says where it is from (`source`) and when that was read (`retrieved`).
+
+mod cuda;
+mod cudnn;
+mod gpu;
+mod index;
+mod torch;
+
+use serde::Deserialize;
+
+pub use cuda::{BranchRow, CudaFile, CudaReleaseRow, DriverFile, FamilyRow, ForwardRow};
+pub use cudnn::{CudnnBuildRow, CudnnFile, CudnnReleaseRow};
+pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
+pub use index::{IndexFile, IndexRow, PackageFile, SnapshotFile, SnapshotPackages};
+pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
+
+/// How a fact is known; read beats the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// Read from the artefact itself.
+    Read,
+    /// A document of the vendor or project says so.
+    #[default]
+    Documented,
+    /// Derived from other facts.
+    Inferred,
+}
