@@ -110,7 +110,9 @@ fn python_fit(python: &str, abi: &str, target: PythonVersion) -> Option<u32> {
         Some(tag) if *abi == target.tag() => (tag == plain).then_some(1000),
         // Until 3.7 the ABI tag said that pymalloc is in: `cp37m`.
         Some(tag) if abi.strip_suffix('m') == Some(&target.tag()) => (tag == plain && tag.minor <= 7).then_some(1000),
-        Some(tag) if abi == "abi3" => (!target.free_threaded && older(tag)).then_some(500 + tag.minor),
+        Some(tag) if abi == "abi3" => {
+            (!target.free_threaded && older(tag)).then_some(500_u32.saturating_add(tag.minor))
+        }
         Some(tag) if abi == "none" => (tag == plain).then_some(400),
         Some(_) => None,
         None if abi == "none" => {
@@ -118,7 +120,7 @@ fn python_fit(python: &str, abi: &str, target: PythonVersion) -> Option<u32> {
                 python.strip_prefix("py").filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))?;
             let (major, minor) = digits.split_at(1);
             let minor: u32 = if minor.is_empty() { 0 } else { minor.parse().ok()? };
-            (major == "3" && minor <= target.minor).then_some(100 + minor)
+            (major == "3" && minor <= target.minor).then_some(100_u32.saturating_add(minor))
         }
         None => None,
     }
@@ -134,7 +136,7 @@ fn platform_fit(tag: &str, runtime: &Runtime) -> Option<u32> {
     }
     let (major, minor) = manylinux(tag, machine)?;
     let fits = runtime.glibc.as_ref().is_none_or(|have| glibc(major, minor) <= *have);
-    fits.then_some(major * 1000 + minor)
+    fits.then_some(major.saturating_mul(1000).saturating_add(minor))
 }
 
 /// The glibc that a manylinux tag promises to need at most, as (major, minor).
@@ -189,6 +191,14 @@ mod tests {
             fit("x-1-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", "3.9", "linux-x86_64", None).is_some()
         );
         assert!(fit("x-1-cp311-cp311-musllinux_1_2_x86_64.whl", "3.11", "linux-x86_64", None).is_none());
+    }
+
+    #[test]
+    fn tags_with_huge_numbers_do_no_harm() {
+        let glibc = "x-1-py3-none-manylinux_4294967295_4294967295_x86_64.whl";
+        assert!(fit(glibc, "3.11", "linux-x86_64", Some("2.31")).is_none());
+        assert!(fit(glibc, "3.11", "linux-x86_64", None).is_some());
+        assert!(fit("x-1-cp34294967295-abi3-manylinux1_x86_64.whl", "3.11", "linux-x86_64", None).is_none());
     }
 
     #[test]
