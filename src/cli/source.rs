@@ -222,7 +222,7 @@ impl Catalog for Source<'_> {
         // Offline, a wheel that nobody has looked into cannot be chosen.
         let mut wheels: Vec<Arc<Wheel>> = Vec::new();
         for wheel in answer.as_deref().map_or(&[][..], |release| &release.wheels) {
-            if self.client.is_cached(wheel) || self.known(wheel)? {
+            if self.known(wheel)? || self.client.is_cached(wheel) {
                 wheels.push(Arc::clone(wheel));
             }
         }

@@ -4,8 +4,9 @@
 //! the libraries inside a line, when they are.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName
 use crate::version::Pep440;
 
 /// One line.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line<'a> {
     pub(super) version: &'a str,
@@ -30,7 +31,7 @@ pub(super) struct Line<'a> {
 }
 
 /// One wheel of a line.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WheelEntry<'a> {
     pub(super) file: &'a str,
@@ -46,7 +47,16 @@ pub(super) struct WheelEntry<'a> {
     pub(super) libs: Option<&'a RawValue>,
 }
 
-type Lines<'a> = Arc<[(Pep440, &'a str)]>;
+/// A line whose version is known.
+#[derive(Debug)]
+struct Unread<'a> {
+    version: Pep440,
+    text: &'a str,
+    read: OnceCell<Rc<Line<'a>>>,
+}
+
+/// The lines of a package, ascending.
+type Lines<'a> = Rc<[Unread<'a>]>;
 
 /// The snapshot.
 #[derive(Debug)]
@@ -68,7 +78,7 @@ impl<'a> Snapshot<'a> {
     /// The versions of a package with the text of their lines.
     fn lines(&self, package: &PackageName) -> Result<Lines<'a>, Failure> {
         if let Some(lines) = self.lines.borrow().get(package) {
-            return Ok(Arc::clone(lines));
+            return Ok(Rc::clone(lines));
         }
         let text = self.files.text(&format!("snapshot/{package}.jsonl")).unwrap_or("");
         let lines: Lines<'a> = text
@@ -78,17 +88,22 @@ impl<'a> Snapshot<'a> {
                 // Each line begins with its version, so that the rest can wait.
                 let version = line.strip_prefix(r#"{"version":""#).and_then(|rest| rest.split_once('"'));
                 let version = version.and_then(|(version, _)| version.parse().ok());
-                version.map(|version| (version, line)).ok_or_else(|| self.damaged(package, "a line without version"))
+                let version = version.ok_or_else(|| self.damaged(package, "a line without version"))?;
+                Ok(Unread { version, text: line, read: OnceCell::new() })
             })
-            .collect::<Result<_, _>>()?;
-        self.lines.borrow_mut().insert(package.clone(), Arc::clone(&lines));
+            .collect::<Result<_, Failure>>()?;
+        self.lines.borrow_mut().insert(package.clone(), Rc::clone(&lines));
         Ok(lines)
     }
 
-    fn line(&self, package: &PackageName, version: &Pep440) -> Result<Option<Line<'a>>, Failure> {
+    fn line(&self, package: &PackageName, version: &Pep440) -> Result<Option<Rc<Line<'a>>>, Failure> {
         let lines = self.lines(package)?;
-        let Some((_, text)) = lines.iter().find(|(known, _)| known == version) else { return Ok(None) };
-        serde_json::from_str(text).map(Some).map_err(|error| self.damaged(package, &error.to_string()))
+        let Some(unread) = lines.iter().find(|line| line.version == *version) else { return Ok(None) };
+        if let Some(line) = unread.read.get() {
+            return Ok(Some(Rc::clone(line)));
+        }
+        let line = serde_json::from_str(unread.text).map_err(|error| self.damaged(package, &error.to_string()))?;
+        Ok(Some(Rc::clone(unread.read.get_or_init(|| Rc::new(line)))))
     }
 
     fn damaged(&self, package: &PackageName, why: &str) -> Failure {
@@ -112,7 +127,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Looks the wheel up in its line and hands both to `with`.
-    fn entry(&self, wheel: &Wheel) -> Result<Option<(Line<'a>, usize)>, Failure> {
+    fn entry(&self, wheel: &Wheel) -> Result<Option<(Rc<Line<'a>>, usize)>, Failure> {
         let Some(line) = self.line(&wheel.name.package, &wheel.name.version)? else { return Ok(None) };
         let same = |entry: &WheelEntry<'_>| {
             *entry.file == *wheel.name.file && wheel.sha256.as_deref().is_none_or(|sha256| *sha256 == *entry.sha256)
@@ -170,7 +185,7 @@ impl Catalog for Snapshot<'_> {
         if let Some(versions) = self.versions.borrow().get(package) {
             return Ok(Arc::clone(versions));
         }
-        let versions: Arc<[Pep440]> = self.lines(package)?.iter().map(|(version, _)| version.clone()).collect();
+        let versions: Arc<[Pep440]> = self.lines(package)?.iter().map(|line| line.version.clone()).collect();
         self.versions.borrow_mut().insert(package.clone(), Arc::clone(&versions));
         Ok(versions)
     }

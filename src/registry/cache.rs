@@ -1,17 +1,23 @@
 //! What was fetched, on disk: takes an index, a package or wheel, gives what is known of it.
 //!
 //! Several processes may share the folder: an entry appears whole or not at all, the last writer wins, and an entry that
-//! is damaged counts as absent. A folder that cannot be written only makes the next run slower. Names and contents hold
-//! addresses without logins.
+//! is damaged or in another format counts as absent. A folder that cannot be written only makes the next run slower.
+//! Names and contents hold addresses without logins.
 //!
-//! `v1/<index>/pages/<package>` holds pages, `v1/<index>/wheels/<sha256>.<kind>` what was read from wheels. Wheels are
+//! `v2/<index>/pages/<package>` holds pages, `v2/<index>/wheels/<sha256>.<kind>` what was read from wheels. Wheels are
 //! kept per index, since what a range request reads cannot be checked against the wheel's hash: one index must not be
 //! able to speak for another.
+//!
+//! An entry is a line with the CRC-32 of all that follows, a line of JSON, the head, and a body that its head describes.
+//! The checksum tells what went wrong on the disk; it is no protection against who may write there.
 
-use std::fs;
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
@@ -23,9 +29,13 @@ use crate::diag::{Diagnostic, Evidence};
 use crate::python::{PackageName, Wheel};
 
 /// Changes with the format of the entries.
-const VERSION: &str = "v1";
+const VERSION: &str = "v2";
+/// The line with the checksum: eight hex digits.
+const SUM_LINE: usize = 9;
+/// Bytes that are read at once.
+const PART: usize = 64 << 10;
 
-/// First line of an entry.
+/// Where an entry is from, and how long it is good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub(super) struct Stamp {
     /// Address or file name that the entry is about.
@@ -39,9 +49,6 @@ pub(super) struct Stamp {
     pub(super) etag: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last_modified: Option<String>,
-    /// Hash of the rest of the entry, which tells a damaged one.
-    #[serde(default)]
-    sha256: String,
 }
 
 impl Stamp {
@@ -78,15 +85,56 @@ impl Kind {
     }
 }
 
+/// The head of an entry.
+#[derive(Serialize, Deserialize)]
+struct Head<T> {
+    stamp: Stamp,
+    value: T,
+}
+
+/// What follows the head of an entry, to be read in parts.
+#[derive(Debug)]
+pub(super) enum Body {
+    Memory(Vec<u8>),
+    /// An open file, which stays as it is when another process puts a new entry in its place, and where the body is in it.
+    File(File, Range<u64>),
+}
+
+impl Body {
+    /// Its length in bytes.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(_, at) => at.end - at.start,
+        }
+    }
+
+    /// A part of it, which must lie inside.
+    pub(super) fn part(&self, part: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Memory(bytes) => Ok(Cow::Borrowed(&bytes[part.start as usize..part.end as usize])),
+            Self::File(file, at) => {
+                let mut bytes = vec![0; (part.end - part.start) as usize];
+                file.read_exact_at(&mut bytes, at.start + part.start)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+}
+
 pub(super) struct Cache {
     root: PathBuf,
+    /// Nothing is written to it in this run.
+    read_only: bool,
+    /// Whether it holds anything at all.
+    used: OnceLock<bool>,
     /// Why writing was given up.
     given_up: Mutex<Option<Diagnostic>>,
 }
 
 impl Cache {
-    pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), given_up: Mutex::new(None) }
+    pub(super) fn new(root: &Path, read_only: bool) -> Self {
+        Self { root: root.to_owned(), read_only, used: OnceLock::new(), given_up: Mutex::new(None) }
     }
 
     pub(super) fn page(&self, index: &IndexSource, package: &PackageName) -> PathBuf {
@@ -107,29 +155,57 @@ impl Cache {
 
     /// The entry at `path` if it is whole and about `about`.
     pub(super) fn read<T: DeserializeOwned>(&self, path: &Path, about: &str) -> Option<(Stamp, T)> {
-        let bytes = fs::read(path).ok()?;
-        let line = bytes.iter().position(|&byte| byte == b'\n')?;
-        let (head, body) = (&bytes[..line], &bytes[line + 1..]);
-        let stamp: Stamp = serde_json::from_slice(head).ok()?;
-        if stamp.about != about || stamp.sha256 != hex(&Sha256::digest(body)) {
+        self.open(path, about).map(|(stamp, value, _)| (stamp, value))
+    }
+
+    /// The same with its body. The whole entry is checked, and only its head kept in memory.
+    pub(super) fn open<T: DeserializeOwned>(&self, path: &Path, about: &str) -> Option<(Stamp, T, Body)> {
+        if self.is_empty() {
             return None;
         }
-        Some((stamp, serde_json::from_slice(body).ok()?))
+        let mut reader = BufReader::with_capacity(PART, File::open(path).ok()?);
+        let mut sum_line = [0; SUM_LINE];
+        reader.read_exact(&mut sum_line).ok()?;
+        let mut head = Vec::new();
+        reader.read_until(b'\n', &mut head).ok()?;
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&head);
+        let mut end = (sum_line.len() + head.len()) as u64;
+        let start = end;
+        loop {
+            let part = reader.fill_buf().ok()?;
+            if part.is_empty() {
+                break;
+            }
+            sum.update(part);
+            let length = part.len();
+            end += length as u64;
+            reader.consume(length);
+        }
+        if sum_line != *self::sum_line(sum).as_bytes() {
+            return None;
+        }
+        let Head { stamp, value }: Head<T> = serde_json::from_slice(&head).ok()?;
+        (stamp.about == about).then(|| (stamp, value, Body::File(reader.into_inner(), start..end)))
+    }
+
+    /// Whether there is nothing in a cache that this run does not write to: then nothing need be looked for.
+    fn is_empty(&self) -> bool {
+        self.read_only && !*self.used.get_or_init(|| self.root.join(VERSION).is_dir())
     }
 
     /// Keeps an entry. When that fails, nothing more is written in this run.
-    pub(super) fn write<T: Serialize>(&self, path: &Path, mut stamp: Stamp, value: &T) {
+    pub(super) fn write<T: Serialize>(&self, path: &Path, stamp: Stamp, value: &T, body: &[u8]) {
         let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         if given_up.is_some() {
             return;
         }
-        let Ok(body) = serde_json::to_vec(value) else { return };
-        stamp.sha256 = hex(&Sha256::digest(&body));
-        let written = serde_json::to_vec(&stamp).map_err(io::Error::from).and_then(|mut bytes| {
-            bytes.push(b'\n');
-            bytes.extend_from_slice(&body);
-            self.place(path, &bytes)
-        });
+        let Ok(mut head) = serde_json::to_vec(&Head { stamp, value }) else { return };
+        head.push(b'\n');
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&head);
+        sum.update(body);
+        let written = self.place(path, &[sum_line(sum).as_bytes(), &head, body]);
         if let Err(error) = written {
             *given_up = Some(
                 Diagnostic::warning(
@@ -142,14 +218,16 @@ impl Cache {
         }
     }
 
-    fn place(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn place(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let folder = path.parent().unwrap_or(&self.root);
         if !folder.is_dir() {
             fs::create_dir_all(folder)?;
             self.tag();
         }
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-        file.write_all(bytes)?;
+        for part in parts {
+            file.write_all(part)?;
+        }
         file.persist(path)?;
         Ok(())
     }
@@ -181,6 +259,11 @@ impl Cache {
     }
 }
 
+/// The first line of an entry.
+fn sum_line(sum: crc32fast::Hasher) -> String {
+    format!("{:08x}\n", sum.finalize())
+}
+
 /// Lower-case hex.
 pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
@@ -198,27 +281,57 @@ mod tests {
     #[test]
     fn damaged_entries_are_absent() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path());
+        let cache = Cache::new(folder.path(), false);
         let path = folder.path().join("a/b.json");
-        assert!(cache.read::<Vec<u32>>(&path, "x").is_none());
-        cache.write(&path, Stamp::new("x".into()), &vec![1, 2, 3]);
-        assert_eq!(cache.read::<Vec<u32>>(&path, "x").unwrap().1, [1, 2, 3]);
-        assert!(cache.read::<Vec<u32>>(&path, "y").is_none());
+        let read = |about: &str| {
+            let (_, value, body) = cache.open::<Vec<u32>>(&path, about)?;
+            Some((value, body.part(0..body.length()).unwrap().into_owned()))
+        };
+        let right = (vec![1, 2, 3], b"body\n".to_vec());
+        assert!(read("x").is_none());
+        cache.write(&path, Stamp::new("x".into()), &right.0, &right.1);
+        assert_eq!(read("x").as_ref(), Some(&right));
+        assert!(read("y").is_none());
         assert!(cache.read::<String>(&path, "x").is_none());
         let good = fs::read(&path).unwrap();
         for end in 0..good.len() {
             fs::write(&path, &good[..end]).unwrap();
-            assert!(cache.read::<Vec<u32>>(&path, "x").is_none(), "{end}");
+            assert!(read("x").is_none(), "cut off after {end}");
         }
-        for at in 0..good.len() {
+        for at in 0..good.len() * 8 {
             let mut bad = good.clone();
-            bad[at] ^= 1;
+            bad[at / 8] ^= 1 << (at % 8);
             fs::write(&path, &bad).unwrap();
-            if let Some((_, value)) = cache.read::<Vec<u32>>(&path, "x") {
-                assert_eq!(value, [1, 2, 3], "{at}");
-            }
+            assert!(read("x").is_none(), "bit {at}");
         }
+        fs::write(&path, [&good[..], b"\n"].concat()).unwrap();
+        assert!(read("x").is_none(), "too long");
+        // As version 1 had it.
+        fs::write(&path, "{\"about\":\"x\",\"fetched\":1,\"sha256\":\"00\"}\n[1,2,3]").unwrap();
+        assert!(read("x").is_none(), "older format");
         assert!(cache.warning().is_none());
+    }
+
+    #[test]
+    fn an_open_body_outlives_its_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path(), false);
+        let path = folder.path().join("x");
+        cache.write(&path, Stamp::new("x".into()), &1, b"first");
+        let (_, _, body) = cache.open::<u32>(&path, "x").unwrap();
+        cache.write(&path, Stamp::new("x".into()), &2, b"second");
+        assert_eq!(&*body.part(1..5).unwrap(), b"irst");
+        cache.remove(&path);
+        assert_eq!(&*body.part(0..body.length()).unwrap(), b"first");
+    }
+
+    #[test]
+    fn a_cache_that_is_only_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(VERSION).join("x");
+        assert!(Cache::new(folder.path(), true).read::<u32>(&path, "x").is_none());
+        Cache::new(folder.path(), false).write(&path, Stamp::new("x".into()), &1, b"");
+        assert_eq!(Cache::new(folder.path(), true).read::<u32>(&path, "x").unwrap().1, 1);
     }
 
     #[test]
@@ -226,9 +339,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let blocked = folder.path().join("file");
         fs::write(&blocked, "").unwrap();
-        let cache = Cache::new(&blocked);
-        cache.write(&blocked.join("v1/x"), Stamp::new("x".into()), &1);
-        cache.write(&blocked.join("v1/y"), Stamp::new("x".into()), &1);
+        let cache = Cache::new(&blocked, false);
+        cache.write(&blocked.join("v2/x"), Stamp::new("x".into()), &1, b"");
+        cache.write(&blocked.join("v2/y"), Stamp::new("x".into()), &1, b"");
         assert_eq!(cache.warning().unwrap().code, "cache-unwritable");
         assert!(cache.scratch().is_ok());
     }

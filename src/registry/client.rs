@@ -39,7 +39,7 @@ impl Client {
         Self {
             indexes: options.indexes,
             transport: Transport::new(options.timing, offline, options.netrc, options.authorities),
-            cache: Cache::new(&options.cache_dir),
+            cache: Cache::new(&options.cache_dir, offline),
             mode: options.mode,
             revalidate: options.revalidate,
             progress: options.progress,
@@ -66,7 +66,12 @@ impl Client {
     /// As [`Catalog::versions`].
     pub fn list(&self, index: &str, package: &PackageName) -> Result<Vec<Arc<Wheel>>, Failure> {
         let page = self.page(self.index(index)?, package)?;
-        Ok(page.releases.values().flat_map(|release| release.wheels.iter().cloned()).collect())
+        let mut wheels = Vec::new();
+        for listing in page.releases() {
+            let listing = listing.map_err(|error| failure::cache_unreadable(index, package, &error))?;
+            wheels.extend(listing.release.wheels.iter().cloned());
+        }
+        Ok(wheels)
     }
 
     /// Fetches pages at the same time. What fails is kept, and told when that page is asked for.
@@ -88,15 +93,17 @@ impl Client {
     /// When `index` last confirmed what this client knows of `package`; asks nobody.
     pub fn page_age(&self, index: &str, package: &PackageName) -> Option<SystemTime> {
         let index = self.index(index).ok()?;
-        let known = self.pages.peek(&(Arc::clone(&index.name), package.clone())).and_then(|page| page.fetched);
-        known.or_else(|| self.cached_page(index, package).map(|(stamp, _)| stamp.time()))
+        match self.pages.peek(&(Arc::clone(&index.name), package.clone())) {
+            Some(page) => page.fetched(),
+            None => self.cached_page(index, package)?.fetched(),
+        }
     }
 
     /// Whether the cache holds the METADATA of a wheel.
     pub fn is_cached(&self, wheel: &Wheel) -> bool {
         let Ok(index) = self.index(&wheel.index) else { return false };
         let path = self.cache.wheel(index, wheel, Kind::Metadata);
-        path.exists() && self.cache.read::<super::metadata::Facts>(&path, &wheel.name.file).is_some()
+        self.cache.read::<super::metadata::Facts>(&path, &wheel.name.file).is_some()
     }
 
     /// Unpacks the first member of `wheel` whose path is `member` or ends with `/member`, and shows it part by part to
@@ -153,7 +160,9 @@ impl Catalog for Client {
         package: &PackageName,
         version: &Pep440,
     ) -> Result<Option<Arc<Release>>, CatalogError> {
-        Ok(self.page(self.index(index)?, package)?.releases.get(version).cloned())
+        let page = self.page(self.index(index)?, package)?;
+        let listing = page.release(version).map_err(|error| failure::cache_unreadable(index, package, &error))?;
+        Ok(listing.map(|listing| Arc::clone(&listing.release)))
     }
 
     fn metadata(&self, wheel: &Wheel) -> Result<Arc<PackageMetadata>, CatalogError> {

@@ -6,6 +6,7 @@ use url::Url;
 use super::credentials::variables;
 use super::options::IndexSource;
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::python::PackageName;
 
 const OFFLINE: &str = "or use `--offline` to go without the network";
 
@@ -138,6 +139,17 @@ pub(super) fn not_cached(index: &str, file: &str, what: &str) -> Failure {
         "cache".into(),
         format!("has no {what} of {file} (index `{index}`)"),
         "run once without `--offline`".into(),
+    )
+}
+
+/// A page that was there when the run began.
+pub(super) fn cache_unreadable(index: &str, package: &PackageName, error: &std::io::Error) -> Failure {
+    failure(
+        "cache-unreadable",
+        format!("the cache's copy of the page of {package} of index `{index}` can no longer be read: {error}"),
+        format!("cache: page of {package}, index `{index}`"),
+        error.to_string(),
+        "run again; if it stays so, check the disk, or name another folder with GPULOCK_CACHE_DIR".into(),
     )
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::client::Client;
+use super::failure;
 use super::metadata::Facts;
 use crate::diag::Failure;
 use crate::python::{PackageName, Wheel};
@@ -26,11 +27,16 @@ impl Client {
     /// As [`Catalog::versions`](crate::python::Catalog::versions).
     pub fn listed(&self, index: &str, package: &PackageName) -> Result<Vec<Listed>, Failure> {
         let page = self.page(self.index(index)?, package)?;
-        let listed = |wheel: &Arc<Wheel>| {
-            let words = page.words(&wheel.name.file);
-            Listed { wheel: Arc::clone(wheel), uploaded: words.uploaded, requires_python: words.python }
-        };
-        Ok(page.releases.values().flat_map(|release| release.wheels.iter().map(listed)).collect())
+        let mut listed = Vec::new();
+        for listing in page.releases() {
+            let listing = listing.map_err(|error| failure::cache_unreadable(index, package, &error))?;
+            listed.extend(listing.wheels().map(|(wheel, said)| Listed {
+                wheel: Arc::clone(wheel),
+                uploaded: said.uploaded.clone(),
+                requires_python: said.python.clone(),
+            }));
+        }
+        Ok(listed)
     }
 
     /// What the METADATA of a wheel says, as it stands there.

@@ -101,7 +101,12 @@ impl Client {
 
     fn keep<T: Serialize>(&self, index: &IndexSource, wheel: &Wheel, kind: Kind, value: &T) {
         if index.is_remote() {
-            self.cache.write(&self.cache.wheel(index, wheel, kind), Stamp::new(wheel.name.file.to_string()), value);
+            self.cache.write(
+                &self.cache.wheel(index, wheel, kind),
+                Stamp::new(wheel.name.file.to_string()),
+                value,
+                b"",
+            );
         }
     }
 
@@ -110,13 +115,15 @@ impl Client {
         let page = self.page(index, &wheel.name.package)?;
         let file = &*wheel.name.file;
         let listed = page.wheel(&wheel.name);
-        if let Some((expected, found)) = wheel.sha256.as_ref().zip(listed.and_then(|listed| listed.sha256.as_ref()))
+        let listed = listed.map_err(|error| failure::cache_unreadable(&index.name, &wheel.name.package, &error))?;
+        if let Some((expected, found)) =
+            wheel.sha256.as_ref().zip(listed.and_then(|(listed, _)| listed.sha256.as_ref()))
             && expected != found
         {
             return Err(failure::wheel_replaced(&wheel.index, file, expected, found));
         }
         let (url, offer) = match listed {
-            Some(listed) => (&listed.url, page.offer(file).cloned()),
+            Some((listed, said)) => (&listed.url, said.offer.clone()),
             None => (&wheel.url, None),
         };
         let url = url.as_deref().and_then(|url| url.parse().ok());

@@ -1,6 +1,7 @@
 //! The program as a user meets it, and the files that it reads and writes.
 
 mod bad_input;
+mod cache;
 mod modes;
 mod program;
 mod read;

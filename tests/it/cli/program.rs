@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use gpulock::matrix::Matrix;
 use serde_json::Value;
 
 /// A manifest that has an answer.
@@ -49,6 +50,10 @@ impl Place {
         self.root.path().join("work").join(name)
     }
 
+    pub fn cache(&self) -> PathBuf {
+        self.root.path().join("cache")
+    }
+
     pub fn put(&self, name: &str, text: impl AsRef<[u8]>) {
         fs::write(self.path(name), text).unwrap();
     }
@@ -87,6 +92,16 @@ impl Place {
         command
     }
 
+    /// The same with every index of the matrix at `url`.
+    pub fn mirrored(&self, url: &str, arguments: &[&str]) -> Command {
+        let matrix = Matrix::embedded();
+        let indexes = &matrix.index().unwrap().indexes;
+        let mirrors: Vec<String> = indexes.iter().map(|index| format!("{0}={url}/{0}/simple", index.name)).collect();
+        let mut command = self.command(arguments);
+        command.env("GPULOCK_MIRROR", mirrors.join(" ")).env("GPULOCK_HTTP_TIMEOUT", "0.5");
+        command
+    }
+
     /// A line of shell.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = self.program("/bin/sh");
@@ -100,7 +115,7 @@ impl Place {
             .current_dir(self.path(""))
             .env_clear()
             .env("HOME", self.root.path().join("home"))
-            .env("GPULOCK_CACHE_DIR", self.root.path().join("cache"));
+            .env("GPULOCK_CACHE_DIR", self.cache());
         command
     }
 

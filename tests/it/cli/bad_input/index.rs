@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gpulock::matrix::Matrix;
-
 use crate::cli::program::{GOOD, Place, Ran};
 use crate::registry::server::{Reply, Seen, Server, html, ranged, reply};
 use crate::registry::wheels::{Made, hex, recipe};
@@ -23,11 +21,7 @@ fn refused(url: &str, words: &[&str]) -> Ran {
 }
 
 fn online(place: &Place, url: &str, arguments: &[&str]) -> Ran {
-    let names: Vec<String> = Matrix::embedded().index().unwrap().indexes.iter().map(|row| row.name.clone()).collect();
-    let mirrors: Vec<String> = names.iter().map(|name| format!("{name}={url}/{name}/simple")).collect();
-    let mut command = place.command(arguments);
-    command.env("GPULOCK_MIRROR", mirrors.join(" ")).env("GPULOCK_HTTP_TIMEOUT", "0.5");
-    Ran::of(command.output().unwrap())
+    Ran::of(place.mirrored(url, arguments).output().unwrap())
 }
 
 fn torch() -> Made {
