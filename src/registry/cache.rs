@@ -12,12 +12,14 @@
 //! The checksum tells what went wrong on the disk; it is no protection against who may write there.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
@@ -126,15 +128,23 @@ pub(super) struct Cache {
     root: PathBuf,
     /// Nothing is written to it in this run.
     read_only: bool,
-    /// Whether it holds anything at all.
-    used: OnceLock<bool>,
+    /// Folders of indexes, by name.
+    folders: Mutex<HashMap<Arc<str>, PathBuf>>,
+    /// What was in a folder when it was first looked into; kept where nothing is written.
+    listings: Mutex<HashMap<PathBuf, HashSet<OsString>>>,
     /// Why writing was given up.
     given_up: Mutex<Option<Diagnostic>>,
 }
 
 impl Cache {
     pub(super) fn new(root: &Path, read_only: bool) -> Self {
-        Self { root: root.to_owned(), read_only, used: OnceLock::new(), given_up: Mutex::new(None) }
+        Self {
+            root: root.to_owned(),
+            read_only,
+            folders: Mutex::default(),
+            listings: Mutex::default(),
+            given_up: Mutex::new(None),
+        }
     }
 
     pub(super) fn page(&self, index: &IndexSource, package: &PackageName) -> PathBuf {
@@ -149,8 +159,12 @@ impl Cache {
     }
 
     fn folder(&self, index: &IndexSource) -> PathBuf {
-        let key = hex(&Sha256::digest(index.url.as_str().trim_end_matches('/')));
-        self.root.join(VERSION).join(&key[..16])
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = folders.entry(Arc::clone(&index.name)).or_insert_with(|| {
+            let key = hex(&Sha256::digest(index.url.as_str().trim_end_matches('/')));
+            self.root.join(VERSION).join(&key[..16])
+        });
+        folder.clone()
     }
 
     /// The entry at `path` if it is whole and about `about`.
@@ -160,7 +174,7 @@ impl Cache {
 
     /// The same with its body. The whole entry is checked, and only its head kept in memory.
     pub(super) fn open<T: DeserializeOwned>(&self, path: &Path, about: &str) -> Option<(Stamp, T, Body)> {
-        if self.is_empty() {
+        if !self.may_hold(path) {
             return None;
         }
         let mut reader = BufReader::with_capacity(PART, File::open(path).ok()?);
@@ -189,9 +203,19 @@ impl Cache {
         (stamp.about == about).then(|| (stamp, value, Body::File(reader.into_inner(), start..end)))
     }
 
-    /// Whether there is nothing in a cache that this run does not write to: then nothing need be looked for.
-    fn is_empty(&self) -> bool {
-        self.read_only && !*self.used.get_or_init(|| self.root.join(VERSION).is_dir())
+    /// Whether it is worth the while to open an entry. A run that only reads asks for hundreds that are not there: it lists
+    /// their folder once.
+    fn may_hold(&self, path: &Path) -> bool {
+        let (Some(folder), Some(name), true) = (path.parent(), path.file_name(), self.read_only) else { return true };
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = listings.get(folder) {
+            return listing.contains(name);
+        }
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let listing: HashSet<OsString> = entries.map(|entry| entry.file_name()).collect();
+        let held = listing.contains(name);
+        listings.insert(folder.to_owned(), listing);
+        held
     }
 
     /// Keeps an entry. When that fails, nothing more is written in this run.

@@ -12,7 +12,7 @@ use crate::diag::Failure;
 use crate::matrix::matches_any;
 use crate::python::{MarkerEnv, PackageMetadata, PackageName, Runtime, Wheel};
 use crate::version::Pep440;
-use crate::version::pep440::{VersionSpecifier, local_label};
+use crate::version::pep440::VersionSpecifier;
 
 /// What would be installed for a version.
 #[derive(Debug, Clone)]
@@ -263,14 +263,14 @@ impl<'a> Packages<'a> {
 
     /// The torch versions that a version of a package in variants goes with, as far as that is not METADATA's to say.
     pub fn torch_for(&self, package: &PackageName, version: &Pep440) -> Vec<Pep440> {
-        let label = local_label(version);
+        let label = version.local();
         let public = version.clone().without_local();
         let pairs = || self.candidates.iter().filter_map(|candidate| paired(candidate, package)).flatten();
         let known = pairs().any(|pair| *pair == public);
         // The pairs are complete up to the newest: what lies below and is none was withdrawn, or is older than them all.
         let too_old = !known && pairs().max().is_some_and(|newest| public < *newest);
         let fits = |candidate: &&Candidate| {
-            local_label(&candidate.version) == label
+            candidate.version.local() == label
                 && !too_old
                 && match paired(candidate, package) {
                     Some(pairs) if known => pairs.contains(&public),
