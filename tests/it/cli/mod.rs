@@ -2,7 +2,6 @@
 
 mod bad_input;
 mod modes;
-mod program;
-mod read;
+pub mod program;
 mod readme;
 mod write;
