@@ -55,3 +55,14 @@ fn names_of_files() {
     assert!(place.path(name).exists());
     harmless(&place.run(&["resolve", "--locked", "--lock", "b\u{1b}[2J.lock"]).code(1));
 }
+
+#[test]
+fn names_in_a_matrix() {
+    let place = Place::empty();
+    std::fs::create_dir(place.path("m")).unwrap();
+    let gpus = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat-matrix/gpu.toml")).unwrap();
+    let named = gpus.replace("\"H100\"", "\"H100\\u001B[2J\\u202E\"");
+    assert_ne!(named, gpus);
+    place.put("m/gpu.toml", named);
+    harmless(&place.run(&["matrix", "show", "gpu", "--matrix", "m"]));
+}
