@@ -7,6 +7,8 @@ pub mod version;
 
 pub mod diag;
 
+pub mod file;
+
 pub mod python;
 
 pub mod manifest;

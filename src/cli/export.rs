@@ -7,8 +7,9 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Place};
 use super::source::Source;
-use super::{Answer, Globals, output, read, write};
+use super::{Answer, Globals, output, write};
 use crate::diag::Failure;
+use crate::file;
 use crate::lock::{Lock, Target};
 use crate::manifest::Manifest;
 use crate::matrix::Matrix;
@@ -56,7 +57,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
 fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &std::path::Path) -> Result<Answer, Failure> {
     let folder = lock_path.parent().map_or_else(PathBuf::new, PathBuf::from);
     let file = args.pyproject.clone().unwrap_or_else(|| folder.join("pyproject.toml"));
-    let old = read::text_if_there(&file)?.unwrap_or_default();
+    let old = file::text_if_there(&file)?.unwrap_or_default();
     let whole = std::env::current_dir().unwrap_or_default().join(&folder);
     let project = whole.file_name().map_or_else(|| "project".into(), |name| name.to_string_lossy().into_owned());
     let beside = Beside { pyproject: &old, project: &project, ..Beside::default() };

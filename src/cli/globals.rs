@@ -36,7 +36,7 @@ pub enum Color {
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
     /// Use no network: only the embedded snapshot and the cache
-    #[arg(long, global = true, env = "GPULOCK_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, global = true, env = "GPULOCK_OFFLINE")]
     pub offline: bool,
     /// Lay this directory over the embedded compatibility matrix
     #[arg(long, global = true, value_name = "DIR", env = "GPULOCK_MATRIX")]
@@ -56,7 +56,8 @@ pub struct Globals {
     /// Say more: sources of facts, requests
     #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "GPULOCK_VERBOSE")]
     pub verbose: u8,
-    /// Use this index instead of the named one (`pypi=https://mirror/simple`); does not reach the lock
+    /// Use this index instead of the named one (`pypi=https://mirror/simple`); does not reach the lock; may be repeated,
+    /// in the variable with spaces between
     #[arg(long = "mirror", global = true, value_name = "NAME=URL", env = "GPULOCK_MIRROR", value_delimiter = ' ')]
     pub mirrors: Vec<String>,
     /// Keep the cache here

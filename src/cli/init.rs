@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 
 use super::input::{Flags, MANIFEST};
-use super::{Answer, Globals, output, read, write};
+use super::{Answer, Globals, output, write};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
+use crate::file;
 use crate::inventory::host;
 use crate::manifest::init::{self, Machines, Source};
 use crate::manifest::{self, PythonAsk};
@@ -18,10 +19,10 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Take GPUs, driver and platform from this machine
-    #[arg(long, env = "GPULOCK_FROM_HOST", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_FROM_HOST")]
     from_host: bool,
     /// Write over a gpulock.toml that is here
-    #[arg(long, env = "GPULOCK_FORCE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_FORCE")]
     force: bool,
     // Last: its heading holds for what follows.
     #[command(flatten)]
@@ -83,7 +84,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     write::atomically(path, &manifest::render(&proposal.manifest))?;
     let mut files = vec![MANIFEST.to_owned()];
     let attributes = Path::new(".gitattributes");
-    let old = read::text_if_there(attributes)?.unwrap_or_default();
+    let old = file::text_if_there(attributes)?.unwrap_or_default();
     if let Some(new) = init::gitattributes(&old) {
         write::atomically(attributes, &new)?;
         files.push(attributes.display().to_string());
@@ -123,7 +124,7 @@ fn read_with_includes(file: &Path, texts: &mut Vec<(String, String)>) -> Result<
     if texts.iter().any(|(known, _)| *known == name) {
         return Ok(());
     }
-    let text = read::text(file)?;
+    let text = file::text(file)?;
     if text.len() > LARGEST {
         let evidence = Evidence::observed(name.clone(), format!("{} KiB", text.len() >> 10));
         let error = Diagnostic::error("cannot-read", format!("{name} is too large to be what is asked for"), evidence);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::read;
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::file;
 use crate::lock::{ANEW, Lock};
 use crate::manifest::{self, Ask, Manifest, Platform, PythonAsk, Target};
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
@@ -64,7 +64,7 @@ pub struct Flags {
     #[arg(long, value_parser = manifest::parse_glibc, env = "GPULOCK_GLIBC")]
     pub glibc: Option<Glibc>,
     /// The cuda-compat package may be used (data-centre GPUs)
-    #[arg(long, env = "GPULOCK_FORWARD_COMPAT", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_FORWARD_COMPAT")]
     pub forward_compat: bool,
     /// A further package: "numpy<3"; may be repeated
     #[arg(long = "package", value_name = "REQUIREMENT", value_parser = manifest::parse_package, env = "GPULOCK_PACKAGE", value_delimiter = '\n')]
@@ -172,8 +172,8 @@ pub fn lock_path(place: &Place) -> PathBuf {
 /// # Errors
 /// When it cannot be read.
 pub fn lock_if_there(path: &Path) -> Result<Option<Lock>, Failure> {
-    let text = read::text_if_there(path).map_err(|mut failure| {
-        for problem in failure.diagnostics.iter_mut().filter(|problem| problem.code == read::NOT_TEXT) {
+    let text = file::text_if_there(path).map_err(|mut failure| {
+        for problem in failure.diagnostics.iter_mut().filter(|problem| problem.code == file::NOT_TEXT) {
             problem.fix = Some(ANEW.into());
         }
         failure
@@ -208,7 +208,9 @@ fn find() -> Result<(PathBuf, Manifest), Failure> {
     for folder in folders() {
         for name in [MANIFEST, "pyproject.toml"] {
             let path = folder.join(name);
-            if path.is_file()
+            // A pipe or device of that name is looked at too, and refused.
+            if path.exists()
+                && !path.is_dir()
                 && let Some(manifest) = read_file(&path)?
             {
                 return Ok((path, manifest));
@@ -225,7 +227,7 @@ fn find() -> Result<(PathBuf, Manifest), Failure> {
 /// Reads one file; `None` for a `pyproject.toml` without `[tool.gpulock]`.
 fn read_file(path: &Path) -> Result<Option<Manifest>, Failure> {
     let name = path.display().to_string();
-    let text = read::text(path)?;
+    let text = file::text(path)?;
     if path.file_name().is_some_and(|file| file == "pyproject.toml") {
         manifest::parse_pyproject(&text, &name)
     } else {

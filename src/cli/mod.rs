@@ -7,19 +7,20 @@ mod input;
 mod matrix;
 mod output;
 mod progress;
-pub mod read;
 mod resolve;
 mod source;
 mod summary;
+mod switch;
 mod why;
 pub mod write;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::diag::{Class, Diagnostic, Evidence, Failure};
-use crate::report::json;
+use crate::diag::{Class, Diagnostic, Evidence, Failure, hide_secrets};
+use crate::report::{Style, human, json};
 pub use globals::{Format, Globals};
 
 /// Locks, generates and verifies GPU training environments.
@@ -93,10 +94,10 @@ pub fn main() -> ExitCode {
 
 /// The command line. The help names environment variables, not what is in them: that may be a login.
 fn command() -> clap::Command {
-    fn hide(command: clap::Command) -> clap::Command {
-        command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(hide)
+    fn adapt(command: clap::Command) -> clap::Command {
+        command.mut_args(|arg| switch::strict(arg.hide_env_values(true))).mut_subcommands(adapt)
     }
-    hide(Cli::command())
+    adapt(Cli::command())
 }
 
 /// Help and version, or what is wrong with the command line; for programs too.
@@ -109,8 +110,23 @@ fn usage(error: &clap::Error) -> ExitCode {
         let problem = Diagnostic::error("usage", message, evidence).fix("`gpulock help COMMAND` lists what it takes");
         let _ = output::stdout(&json::failure(&Failure::unanswerable(problem)));
     }
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    if error.use_stderr() {
+        // A value that is refused may be an address with a login.
+        let plain = error.render().to_string();
+        match hide_secrets(&plain) {
+            shown if shown == plain => drop(error.print()),
+            shown => output::stderr(&shown),
+        }
+        return ExitCode::from(2);
+    }
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    match output::written_out(printed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::stderr(&human::failure(&failure, Style::default()));
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// Whether JSON is asked for on a command line that could not be understood.

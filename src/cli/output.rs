@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Format, Globals, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::report::json;
+use crate::report::{human, json};
 
 /// Writes a command's result.
 ///
@@ -17,6 +17,14 @@ pub fn write(globals: &Globals, text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes what is for people: nothing in it, whatever file or index it comes from, steers their terminal.
+///
+/// # Errors
+/// As [`write`].
+pub fn human(globals: &Globals, text: &str) -> Result<(), Failure> {
+    write(globals, &human::printable(text))
+}
+
 /// Says which files were written, and for people what else there is to say.
 ///
 /// # Errors
@@ -25,7 +33,7 @@ pub fn written(globals: &Globals, files: &[String], more: &str) -> Result<(), Fa
     match globals.format {
         Format::Human => {
             let lines: String = files.iter().map(|file| format!("wrote {file}\n")).collect();
-            write(globals, &(lines + more))
+            self::human(globals, &(lines + more))
         }
         Format::Json => write(globals, &json::written(files)),
     }
@@ -42,7 +50,15 @@ pub fn stderr(text: &str) {
 /// As [`write`].
 pub fn stdout(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written_out(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// How a write to standard output ended. A reader that went away is no error.
+///
+/// # Errors
+/// As [`write`].
+pub fn written_out(ended: std::io::Result<()>) -> Result<(), Failure> {
+    match ended {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let evidence = Evidence::observed("standard output", error.to_string());
             let message = format!("cannot write to standard output: {error}");

@@ -1,11 +1,13 @@
 //! Progress on a terminal: what the registry client fetches, as a bar on standard error.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Globals;
+use super::{Globals, output};
 use crate::registry::Progress;
+use crate::report::human::printable;
 
 /// A bar that shows while something is fetched; indicatif draws nothing when standard error is no terminal.
 pub struct Bar {
@@ -40,7 +42,7 @@ impl Progress for Bar {
     fn tick(&self, name: &str) {
         self.with(|slot| {
             if let Some(bar) = slot {
-                bar.set_message(name.to_owned());
+                bar.set_message(printable(name));
                 bar.inc(1);
             }
         });
@@ -54,11 +56,22 @@ impl Progress for Bar {
         });
     }
 
+    fn waiting(&self, host: &str, pause: Duration, why: &str) {
+        if self.quiet {
+            return;
+        }
+        let line = printable(&format!("note: waiting {} s for {host}: {why}", pause.as_secs_f64().ceil())) + "\n";
+        self.with(|slot| match slot {
+            Some(bar) => bar.suspend(|| output::stderr(&line)),
+            None => output::stderr(&line),
+        });
+    }
+
     fn bytes(&self, name: &str, done: u64, total: Option<u64>) {
         self.with(|slot| {
             if let Some(bar) = slot {
                 let total = total.map_or_else(String::new, |total| format!(" of {} MB", total / 1_000_000));
-                bar.set_message(format!("{name}: {}{total} MB", done / 1_000_000));
+                bar.set_message(format!("{}: {}{total} MB", printable(name), done / 1_000_000));
             }
         });
     }

@@ -10,6 +10,7 @@ use super::input::{self, Flags, Input, Place};
 use super::source::Source;
 use super::{Answer, Format, Globals, output, summary, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::file;
 use crate::lock::{self, Lock, Origin, inputs_hash};
 use crate::manifest::{Manifest, parse_package_name};
 use crate::matrix::Matrix;
@@ -23,22 +24,22 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
     /// Write nothing; exit 1 if the lock would change
-    #[arg(long, conflicts_with_all = ["locked", "dry_run"], env = "GPULOCK_CHECK", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, conflicts_with_all = ["locked", "dry_run"], env = "GPULOCK_CHECK")]
     check: bool,
     /// Resolve nothing; exit 1 if the lock was not made for this manifest
-    #[arg(long, conflicts_with = "dry_run", env = "GPULOCK_LOCKED", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, conflicts_with = "dry_run", env = "GPULOCK_LOCKED")]
     locked: bool,
     /// Show the result, write nothing
-    #[arg(long, env = "GPULOCK_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_DRY_RUN")]
     dry_run: bool,
     /// Take the best versions, whatever the lock holds
-    #[arg(long, env = "GPULOCK_UPGRADE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_UPGRADE")]
     upgrade: bool,
     /// Take the best version of this package, keep the others; may be repeated
     #[arg(long, value_name = "PACKAGE", value_parser = parse_package_name, env = "GPULOCK_UPGRADE_PACKAGE", value_delimiter = ',')]
     upgrade_package: Vec<PackageName>,
     /// Lock the best that the matrix knows; artefacts without known hash are marked pending
-    #[arg(long, env = "GPULOCK_ALLOW_PENDING", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_ALLOW_PENDING")]
     allow_pending: bool,
     /// Resolve this target only, keep the others as they are in the lock; may be repeated
     #[arg(long = "target", value_name = "TARGET", env = "GPULOCK_TARGET", value_delimiter = ',')]
@@ -129,7 +130,7 @@ fn read_lock(path: &Path, args: &Args) -> Result<Option<Lock>, Failure> {
 
 /// Refuses to write over a file that never was a lock: a mistyped `--lock` must not cost a manifest.
 fn ours(path: &Path) -> Result<(), Failure> {
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = file::read(path, file::LARGEST).map_err(|error| file::unread(path, &error))?;
     let text = String::from_utf8_lossy(&bytes);
     if text.trim().is_empty() || text.contains(lock::MARK) {
         return Ok(());
@@ -268,7 +269,7 @@ fn args_path(path: &Path) -> String {
 
 fn report(lock: &Lock, globals: &Globals, human: &str) -> Result<(), Failure> {
     match globals.format {
-        Format::Human => output::write(globals, human),
+        Format::Human => output::human(globals, human),
         Format::Json => output::write(globals, &json::lock(lock)),
     }
 }

@@ -158,8 +158,9 @@ impl<'m> Source<'m> {
 /// URLs, mirrors or environment variables that are no good.
 pub fn client(indexes: &[(String, String)], globals: &Globals, revalidate: bool) -> Result<Client, Failure> {
     let mut asked = indexes.to_vec();
-    for mirror in &globals.mirrors {
-        apply_mirror(mirror, &mut asked)?;
+    let mut mirrored = BTreeSet::new();
+    for mirror in globals.mirrors.iter().flat_map(|several| several.split_whitespace()) {
+        apply_mirror(mirror, &mut asked, &mut mirrored)?;
     }
     let env = |name: &str| match name {
         "GPULOCK_CACHE_DIR" if globals.cache_dir.is_some() => {
@@ -175,16 +176,28 @@ pub fn client(indexes: &[(String, String)], globals: &Globals, revalidate: bool)
     Ok(Client::new(options))
 }
 
-/// `NAME=URL` over the index of that name.
-fn apply_mirror(mirror: &str, indexes: &mut [(String, String)]) -> Result<(), Failure> {
+/// `NAME=URL` over the index of that name; each index once.
+fn apply_mirror<'m>(
+    mirror: &'m str,
+    indexes: &mut [(String, String)],
+    mirrored: &mut BTreeSet<&'m str>,
+) -> Result<(), Failure> {
     let wrong = |message: String, fix: String| {
         let evidence = Evidence::observed("--mirror", without_credentials(mirror));
         Failure::unanswerable(Diagnostic::error("usage", message, evidence).fix(fix))
     };
-    let Some((name, url)) = mirror.split_once('=') else {
+    // An address may have `=` in it, too.
+    let Some((name, url)) = mirror.split_once('=').filter(|(name, _)| !name.contains(['/', ':', '@', '?'])) else {
         return Err(wrong("a mirror without name".into(), "write NAME=URL, such as pypi=https://mirror/simple".into()));
     };
     let known: Vec<String> = indexes.iter().map(|(known, _)| known.clone()).collect();
+    if !mirrored.insert(name) {
+        return Err(wrong(format!("two mirrors for the index `{name}`"), "name one".into()));
+    }
+    let begins = |part: &str| part.split_once('=').is_some_and(|(name, _)| known.iter().any(|known| known == name));
+    if url.split(',').skip(1).any(begins) {
+        return Err(wrong("several mirrors with a comma between them".into(), "put a space between two".into()));
+    }
     match indexes.iter_mut().find(|(known, _)| known == name) {
         Some((_, known)) => *known = url.to_owned(),
         None => return Err(wrong(format!("there is no index `{name}`"), format!("name one of: {}", known.join(", ")))),

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::Globals;
-use crate::lock::{Code, Lock, Target, Tier};
+use crate::lock::{Code, Gpu, Lock, Target, Tier, Wheel};
+use crate::report::human::printable;
 use crate::resolve::Conflict;
 
 /// The stacks of a lock.
@@ -31,15 +32,7 @@ fn target(lock: &Lock, target: &Target) -> String {
         ),
     );
     line("driver", driver(target));
-    for gpu in &target.gpus {
-        let served = match (&gpu.from, gpu.code) {
-            (Some(from), Code::Sass) => format!("runs {from} code"),
-            (Some(from), Code::Ptx) => format!("runs {from}, compiled by the driver"),
-            (_, _) => "not known whether its code runs".into(),
-        };
-        let sm = if gpu.name == gpu.sm { String::new() } else { format!(" ({})", gpu.sm) };
-        line("GPU", format!("{}{sm} {served}", gpu.name));
-    }
+    target.gpus.iter().for_each(|one| line("GPU", gpu(one)));
     if let Some(glibc) = &target.glibc {
         line("glibc", format!("{glibc} or later"));
     }
@@ -60,6 +53,16 @@ fn target(lock: &Lock, target: &Target) -> String {
         line("pending", format!("{} without known hash: {}", pending.len(), pending.join(", ")));
     }
     text
+}
+
+fn gpu(gpu: &Gpu) -> String {
+    let served = match (&gpu.from, gpu.code) {
+        (Some(from), Code::Sass) => format!("runs {from} code"),
+        (Some(from), Code::Ptx) => format!("runs {from}, compiled by the driver"),
+        (_, _) => "not known whether its code runs".into(),
+    };
+    let sm = if gpu.name == gpu.sm { String::new() } else { format!(" ({})", gpu.sm) };
+    format!("{}{sm} {served}", gpu.name)
 }
 
 fn driver(target: &Target) -> String {
@@ -89,6 +92,7 @@ pub fn changes(old: Option<&Lock>, new: &Lock) -> Vec<String> {
             changes.push(format!("target {} is new", target.name));
             continue;
         };
+        let known = changes.len();
         if before.python != target.python {
             changes.push(format!("{}: Python {} -> {}", target.name, before.python, target.python));
         }
@@ -103,13 +107,26 @@ pub fn changes(old: Option<&Lock>, new: &Lock) -> Vec<String> {
                 Some(was) if was.artefact != package.artefact => {
                     changes.push(format!("{}: {name} {}: another file", target.name, package.version));
                 }
-                Some(_) => {}
+                Some(was) => {
+                    let (was, is) = (old.wheel(was), new.wheel(package));
+                    let what = was.zip(is).and_then(|((_, was), (_, is))| of_a_file(was, is));
+                    changes.extend(what.map(|what| format!("{}: {name} {}: {what}", target.name, package.version)));
+                }
             }
         }
         for (name, package) in &before.packages {
             if !target.packages.contains_key(name) {
                 changes.push(format!("{}: removed {name} {}", target.name, package.version));
             }
+        }
+        // What follows from other packages need not be said beside them.
+        if changes.len() == known && before != target {
+            changes.extend(facts(before, target).into_iter().map(|what| format!("{}: {what}", target.name)));
+        }
+    }
+    for (name, url) in &new.indexes {
+        if let Some(was) = old.indexes.get(name).filter(|was| *was != url) {
+            changes.push(format!("index {name}: {was} -> {url}"));
         }
     }
     for target in &old.targets {
@@ -120,22 +137,66 @@ pub fn changes(old: Option<&Lock>, new: &Lock) -> Vec<String> {
     if changes.is_empty() && old.inputs != new.inputs {
         changes.push("what is asked changed, the stack did not".into());
     }
+    if changes.is_empty() && !old.same_content(new) {
+        changes.push("lines that no target uses, or the order of the targets".into());
+    }
     changes
 }
 
-/// Why there is no stack, and what would give one.
+/// What is said differently of a file of one name.
+fn of_a_file(was: &Wheel, is: &Wheel) -> Option<String> {
+    if was.sha256 != is.sha256 {
+        return Some(format!("another file of the same name (sha256 {} -> {})", was.sha256, is.sha256));
+    }
+    if was.index != is.index {
+        return Some(format!("from {} -> {}", was.index, is.index));
+    }
+    let known = |size: Option<u64>| size.map_or_else(|| "not known".into(), |size| size.to_string());
+    if was.size != is.size {
+        return Some(format!("size {} -> {}", known(was.size), known(is.size)));
+    }
+    (was != is).then(|| "its address or its shared libraries".into())
+}
+
+/// What differs between two states of a target whose packages have the same versions and files.
+fn facts(before: &Target, target: &Target) -> Vec<String> {
+    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
+    let pairs = |one: &Target| {
+        [
+            ("platform", one.platform.to_string()),
+            ("glibc", known(one.glibc.as_ref().map(ToString::to_string))),
+            ("torch", one.torch.to_string()),
+            ("variant", one.variant.clone()),
+            ("CUDA", known(one.cuda.map(|cuda| cuda.to_string()))),
+            ("cuDNN", known(one.cudnn.as_ref().map(ToString::to_string))),
+            ("NCCL", known(one.nccl.as_ref().map(ToString::to_string))),
+            ("driver", driver(one)),
+            ("GPUs", one.gpus.iter().map(gpu).collect::<Vec<_>>().join(", ")),
+        ]
+    };
+    let mut facts: Vec<String> = std::iter::zip(pairs(before), pairs(target))
+        .filter(|(was, is)| was != is)
+        .map(|((what, was), (_, is))| format!("{what} {was} -> {is}"))
+        .collect();
+    if facts.is_empty() {
+        facts.push("who needs a package, its extras, or which facts are inferred".into());
+    }
+    facts
+}
+
+/// Why there is no stack, and what would give one; as it may be printed.
 pub fn conflict(conflict: &Conflict, globals: &Globals) -> String {
     let style = globals.style();
     let mut text = format!("{}\n", style.error(&format!("error[no-stack]: no stack for target `{}`", conflict.target)));
     for line in conflict.explanation.lines() {
-        let _ = writeln!(text, "  {line}");
+        let _ = writeln!(text, "  {}", printable(line));
     }
     if !conflict.facts.is_empty() {
         text.push_str("  facts:\n");
         for fact in &conflict.facts {
-            let _ = writeln!(text, "    - {}", fact.claim);
+            let _ = writeln!(text, "    - {}", printable(&fact.claim));
             if globals.verbose > 0 {
-                let _ = writeln!(text, "      source: {}", fact.source);
+                let _ = writeln!(text, "      source: {}", printable(&fact.source));
             }
         }
     }
@@ -144,7 +205,8 @@ pub fn conflict(conflict: &Conflict, globals: &Globals) -> String {
     } else {
         text.push_str(&format!("  {}\n", style.fix("what would work:")));
         for repair in &conflict.repairs {
-            let _ = writeln!(text, "    - {}  ->  {}", repair.change, repair.gives.words());
+            let repair = format!("{}  ->  {}", repair.change, repair.gives.words());
+            let _ = writeln!(text, "    - {}", printable(&repair));
         }
     }
     text

@@ -74,7 +74,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         }));
     }
     match globals.format {
-        Format::Human => output::write(globals, &human(&args.package, &all, globals)),
+        Format::Human => output::human(globals, &human(&args.package, &all, globals)),
         Format::Json => output::write(globals, &json::why(args.package.as_str(), &all)),
     }?;
     Ok(Answer::Yes)

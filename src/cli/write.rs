@@ -41,7 +41,8 @@ pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
             return fs::write(&target, text).map(|()| Written::Changed).map_err(refuse);
         }
         Ok(metadata) => {
-            if fs::read(&target).is_ok_and(|old| old == text.as_bytes()) {
+            let same_size = metadata.len() == text.len() as u64;
+            if same_size && fs::read(&target).is_ok_and(|old| old == text.as_bytes()) {
                 return Ok(Written::Unchanged);
             }
             // A rename would pass over what the owner protected.

@@ -1,12 +1,16 @@
 //! What gpulock has to say: one [`Diagnostic`] type for manifest, matrix, resolver and verifier.
 //!
-//! Each carries evidence, since a claim without one is a guess.
+//! Each carries evidence, since a claim without one is a guess. None carries a login: whatever becomes part of one has
+//! its secrets hidden first.
 
+mod secret;
 mod source;
 
 use std::fmt;
+use std::sync::Arc;
 
-pub use source::SourceText;
+pub use secret::hide as hide_secrets;
+pub use source::{Lines, SourceText};
 
 /// How grave a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -34,7 +38,7 @@ pub enum Evidence {
         /// How many characters, at least 1.
         width: usize,
         /// The line's text.
-        text: String,
+        text: Arc<str>,
     },
     /// A fact of the matrix.
     Fact {
@@ -70,7 +74,8 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error that rests on `evidence`.
     pub fn error(code: &'static str, message: impl Into<String>, evidence: Evidence) -> Self {
-        Self { code, severity: Severity::Error, message: message.into(), evidence: vec![evidence], fix: None }
+        let message = secret::hide(&message.into());
+        Self { code, severity: Severity::Error, message, evidence: vec![evidence], fix: None }
     }
 
     /// A warning that rests on `evidence`.
@@ -85,7 +90,7 @@ impl Diagnostic {
 
     /// Adds what to do.
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
-        self.fix = Some(fix.into());
+        self.fix = Some(secret::hide(&fix.into()));
         self
     }
 
@@ -99,7 +104,7 @@ impl Diagnostic {
 impl Evidence {
     /// What was seen at `what`.
     pub fn observed(what: impl Into<String>, fact: impl Into<String>) -> Self {
-        Self::Observed { what: what.into(), fact: fact.into() }
+        Self::Observed { what: secret::hide(&what.into()), fact: secret::hide(&fact.into()) }
     }
 
     /// A fact with its source.

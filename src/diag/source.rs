@@ -1,8 +1,10 @@
 //! A text with a name: turns byte ranges, as parsers report them, into places that people find.
 
+use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::Evidence;
+use super::{Evidence, secret};
 
 /// A named text.
 #[derive(Debug, Clone, Copy)]
@@ -19,19 +21,55 @@ impl<'a> SourceText<'a> {
         Self { name, text }
     }
 
+    /// The place of a byte range; an unknown range is the first line. For many places, [`Lines`] is faster.
+    pub fn span(&self, range: Option<Range<usize>>) -> Evidence {
+        Lines::new(*self).span(range)
+    }
+}
+
+/// A named text that knows where its lines begin, so that a place is found without reading all before it.
+pub struct Lines<'a> {
+    /// The text.
+    pub source: SourceText<'a>,
+    starts: Vec<usize>,
+    /// The line that was shown last: one line may be the place of many problems.
+    last: RefCell<Option<(usize, Arc<str>)>>,
+}
+
+impl<'a> Lines<'a> {
+    /// Reads the text once.
+    pub fn new(source: SourceText<'a>) -> Self {
+        let after = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Self { source, starts: std::iter::once(0).chain(after).collect(), last: RefCell::default() }
+    }
+
     /// The place of a byte range; an unknown range is the first line.
     pub fn span(&self, range: Option<Range<usize>>) -> Evidence {
+        let text = self.source.text;
         let range = range.unwrap_or(0..0);
-        let start = floor_boundary(self.text, range.start);
-        let end = floor_boundary(self.text, range.end.max(start));
-        let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
-        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
+        let start = floor_boundary(text, range.start);
+        let end = floor_boundary(text, range.end.max(start));
+        let line = self.starts.partition_point(|&begin| begin <= start);
+        let line_start = self.starts[line - 1];
+        let line_end = self.starts.get(line).map_or(text.len(), |next| next - 1);
         Evidence::Span {
-            file: self.name.into(),
-            line: self.text[..start].matches('\n').count() + 1,
-            column: self.text[line_start..start].chars().count() + 1,
-            width: self.text[start..end.clamp(start, line_end)].chars().count().max(1),
-            text: hide_credentials(self.text[line_start..line_end].trim_end_matches('\r')),
+            file: self.source.name.into(),
+            line,
+            column: text[line_start..start].chars().count() + 1,
+            width: text[start..end.clamp(start, line_end.max(start))].chars().count().max(1),
+            text: self.shown(line, &text[line_start..line_end]),
+        }
+    }
+
+    fn shown(&self, line: usize, text: &str) -> Arc<str> {
+        let mut last = self.last.borrow_mut();
+        match &*last {
+            Some((known, shown)) if *known == line => Arc::clone(shown),
+            _ => {
+                let shown: Arc<str> = secret::hide(text.trim_end_matches('\r')).into();
+                *last = Some((line, Arc::clone(&shown)));
+                shown
+            }
         }
     }
 }
@@ -42,29 +80,25 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
-/// The line with user names and passwords of URLs as stars, one for each character so that columns stay.
-fn hide_credentials(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        out.push_str(before);
-        let authority = after.find(|c: char| "/?#'\"".contains(c) || c.is_whitespace()).unwrap_or(after.len());
-        let secret = after[..authority].rfind('@').unwrap_or(0);
-        out.extend(after[..secret].chars().map(|_| '*'));
-        rest = &after[secret..];
-    }
-    out + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_not_shown() {
-        let text = "a = 'https://me:secret@x.invalid/y@z' # http://q";
-        let Evidence::Span { text, .. } = SourceText::new("x", text).span(None) else { panic!() };
-        assert_eq!(text, "a = 'https://*********@x.invalid/y@z' # http://q");
+    fn every_byte_has_its_place() {
+        let text = "é = 1\r\n\nb = 'https://me:secret@x'\n";
+        let lines = Lines::new(SourceText::new("x", text));
+        let (mut line, mut column) = (1, 1);
+        for (at, c) in text.char_indices() {
+            let Evidence::Span { line: found, column: at_column, text, .. } = lines.span(Some(at..at + 1)) else {
+                panic!()
+            };
+            assert_eq!((found, at_column), (line, column), "byte {at}");
+            assert!(!text.contains("secret") && !text.contains('\r'));
+            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        let place = |range| SourceText::new("x", text).span(range);
+        assert_eq!(place(Some(99..200)), lines.span(Some(text.len()..text.len())));
+        assert_eq!(place(None), lines.span(Some(0..0)));
     }
 }

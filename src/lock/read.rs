@@ -9,8 +9,9 @@ use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::manifest::Invalid;
 use crate::manifest::reader::{Reader, Section, parse_toml};
 use crate::manifest::without_credentials;
-use crate::python::{PackageName, WheelName};
-use crate::version::ParseError;
+use crate::python::{PackageName, Runtime, WheelName};
+use crate::version::pep440::local_label;
+use crate::version::{Capability, CodeKind, Constraint, Driver, GpuCode, ParseError, Pep440};
 
 /// What to do about a lock that cannot be used.
 pub const ANEW: &str = "restore it from version control, or write it anew: `gpulock resolve --upgrade`";
@@ -130,7 +131,7 @@ impl LockReader<'_> {
             let index = self.index(&section, lock);
             let sha256 = self.required(&section, "sha256", sha256_hex);
             let size = self.reader.number(&section, "size");
-            let url = self.reader.text(&section, "url").map(|url| url.value.to_owned());
+            let url = self.reader.value(&section, "url", url);
             let expected = self.reader.number(&section, "libraries").unwrap_or(0);
             let found = libraries
                 .as_ref()
@@ -193,14 +194,22 @@ impl LockReader<'_> {
         let driver = self.driver(section);
         let gpus = self.reader.sections(section, "gpus", "an entry of `gpus`");
         let gpus = gpus.iter().filter_map(|gpu| self.gpu(gpu)).collect();
+        if section.is_empty_array("gpus") {
+            self.reader.problem("lock-incomplete", &section.value_span("gpus"), "the target has no GPU", ANEW);
+        }
+        let runtime = platform.zip(python).map(|(platform, python)| Runtime { platform, python, glibc: glibc.clone() });
         let inferred = self.reader.texts(section, "inferred").unwrap_or_default();
         let inferred = inferred.into_iter().map(|text| text.value.to_owned()).collect();
         let mut packages = BTreeMap::new();
         for entry in self.reader.sections(section, "packages", "an entry of `packages`") {
-            let Some((name, package)) = self.package(&entry, lock) else { continue };
+            let Some((name, package)) = self.package(&entry, lock, runtime.as_ref()) else { continue };
             if packages.insert(name.clone(), package).is_some() {
                 self.broken(entry.value_span("name"), format!("package `{name}` stands twice"));
             }
+        }
+        self.needs(section, &packages);
+        if let Some((torch, variant)) = torch.as_ref().zip(variant.as_deref()) {
+            self.is_torch(section, torch, variant, &packages);
         }
         Some(Target {
             name: name?,
@@ -219,13 +228,55 @@ impl LockReader<'_> {
         })
     }
 
+    /// Who asks for a package is one of the target's packages, or the manifest.
+    fn needs(&mut self, section: &Section<'_>, packages: &BTreeMap<PackageName, Package>) {
+        let known: BTreeSet<&str> = packages.keys().map(PackageName::as_str).chain([Package::MANIFEST]).collect();
+        for (name, package) in packages {
+            if let Some(by) = package.needed_by.iter().find(|by| !known.contains(by.as_str())) {
+                let what = format!("`{by}`, which needs {name} and is no package of the target");
+                self.dangling(section.value_span("packages"), what);
+            }
+        }
+    }
+
+    /// The target's torch and variant are those of its package torch.
+    fn is_torch(
+        &mut self,
+        section: &Section<'_>,
+        torch: &Pep440,
+        variant: &str,
+        packages: &BTreeMap<PackageName, Package>,
+    ) {
+        let Some((_, package)) = packages.iter().find(|(name, _)| name.as_str() == "torch") else {
+            return self.missing_torch(section);
+        };
+        let locked = &package.version;
+        if locked.clone().without_local() != *torch {
+            let message = format!("the target has torch {torch}, but its package torch is {locked}");
+            self.broken(section.value_span("torch"), message);
+        }
+        if let Some(label) = local_label(locked).filter(|label| label != variant) {
+            let message = format!("the target has variant {variant}, but its package torch is of {label}");
+            self.broken(section.value_span("variant"), message);
+        }
+    }
+
+    fn missing_torch(&mut self, section: &Section<'_>) {
+        if section.has("packages") {
+            let message = "the package torch is missing in `packages`";
+            self.reader.problem("lock-incomplete", &section.value_span("packages"), message, ANEW);
+        }
+    }
+
     fn driver(&mut self, section: &Section<'_>) -> DriverSupport {
         let Some(driver) = self.reader.section(section, "driver", "`driver`".into()) else {
             return DriverSupport::default();
         };
         self.only(&driver, &["given", "floor", "native", "tier"]);
         DriverSupport {
-            given: self.reader.text(&driver, "given").map(|given| given.value.to_owned()),
+            given: self
+                .reader
+                .value(&driver, "given", |text| parsed::<Constraint<Driver>>(text).map(|_| text.to_owned())),
             floor: self.reader.value(&driver, "floor", parsed),
             native: self.reader.value(&driver, "native", parsed),
             tier: self.reader.value(&driver, "tier", |text| one_of(Tier::ALL, Tier::name, text)),
@@ -234,13 +285,32 @@ impl LockReader<'_> {
 
     fn gpu(&mut self, section: &Section<'_>) -> Option<Gpu> {
         self.only(section, &["name", "sm", "code", "from"]);
-        let (name, sm) = (self.text(section, "name"), self.text(section, "sm"));
+        let name = self.required(section, "name", named);
+        let sm = self.required(section, "sm", |text| match text.parse::<Capability>() {
+            Ok(capability) if capability.sm() == text => Ok(text.to_owned()),
+            _ => Err(invalid(format!("`{text}` is not the architecture of a GPU, such as sm_90"))),
+        });
         let code = self.required(section, "code", |text| one_of(Code::ALL, Code::name, text));
-        let from = self.reader.text(section, "from").map(|from| from.value.to_owned());
-        Some(Gpu { name: name?, sm: sm?, code: code?, from })
+        let from: Option<GpuCode> = self.reader.value(section, "from", parsed);
+        let kind = from.map(|from| match from.kind {
+            CodeKind::Sass => Code::Sass,
+            CodeKind::Ptx => Code::Ptx,
+        });
+        if let Some(code) =
+            code.filter(|code| kind.unwrap_or(Code::Unknown) != *code && section.has("from") == kind.is_some())
+        {
+            let from = from.map_or_else(|| "nothing".into(), |from| from.to_string());
+            self.broken(section.value_span("code"), format!("the code is {}, but it comes from {from}", code.name()));
+        }
+        Some(Gpu { name: name?, sm: sm?, code: code?, from: from.map(|from| from.to_string()) })
     }
 
-    fn package(&mut self, section: &Section<'_>, lock: &Lock) -> Option<(PackageName, Package)> {
+    fn package(
+        &mut self,
+        section: &Section<'_>,
+        lock: &Lock,
+        runtime: Option<&Runtime>,
+    ) -> Option<(PackageName, Package)> {
         self.only(section, &["name", "version", "extras", "wheel", "index", "pending", "needed-by"]);
         let name: Option<PackageName> = self.required(section, "name", parsed);
         let version = self.required(section, "version", version);
@@ -250,7 +320,14 @@ impl LockReader<'_> {
         };
         if let (Some(Artefact::Wheel(file)), Some(name), Some(version)) = (&artefact, &name, &version) {
             match file.parse::<WheelName>() {
-                Ok(wheel) if wheel.package == *name && wheel.version == *version => {}
+                Ok(wheel) if wheel.package == *name && wheel.version == *version => {
+                    if let Some(runtime) = runtime.filter(|runtime| wheel.tags.fit(runtime).is_none()) {
+                        let glibc = runtime.glibc.as_ref().map_or_else(String::new, |glibc| format!(", glibc {glibc}"));
+                        let (python, platform) = (runtime.python, runtime.platform);
+                        let message = format!("`{file}` is not for the target: Python {python} on {platform}{glibc}");
+                        self.broken(section.value_span("wheel"), message);
+                    }
+                }
                 _ => {
                     let message = format!("`{file}` is not the file name of a wheel of {name} {version}");
                     self.broken(section.value_span("wheel"), message);
@@ -334,7 +411,7 @@ fn parsed<T: std::str::FromStr<Err = ParseError>>(text: &str) -> Result<T, Inval
     text.parse().map_err(|error: ParseError| invalid(error.to_string()))
 }
 
-fn version(text: &str) -> Result<crate::version::Pep440, Invalid> {
+fn version(text: &str) -> Result<Pep440, Invalid> {
     text.parse().map_err(|_| invalid(format!("`{text}` is not a version (PEP 440)")))
 }
 
@@ -342,6 +419,14 @@ fn version(text: &str) -> Result<crate::version::Pep440, Invalid> {
 fn word(text: &str) -> Result<String, Invalid> {
     match text.chars().any(|c| c.is_whitespace() || c.is_control()) || text.is_empty() {
         true => Err(invalid("a name has blanks or control characters in it".into())),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// A name that people gave to a GPU.
+fn named(text: &str) -> Result<String, Invalid> {
+    match text.trim().is_empty() {
+        true => Err(invalid("a name is empty".into())),
         false => Ok(text.to_owned()),
     }
 }

@@ -115,6 +115,7 @@ fn as_package(key: &str, prefix: &str) -> Option<String> {
 
 fn packages(reader: &mut Reader<'_>, section: &Section<'_>, places: &mut Places) -> Vec<Ask> {
     let mut asks: Vec<Ask> = Vec::new();
+    let mut seen = BTreeSet::new();
     for key in section.keys() {
         let name = Text { value: key, span: section.key_span(key) };
         let what = format!("`{key}` in {}", section.name);
@@ -136,7 +137,7 @@ fn packages(reader: &mut Reader<'_>, section: &Section<'_>, places: &mut Places)
             }),
         };
         let Some(ask) = ask else { continue };
-        if asks.iter().any(|other| other.package == ask.package) {
+        if !seen.insert(ask.package.clone()) {
             let message = format!("`{}` stands twice in {}", ask.package, section.name);
             reader.problem(
                 "duplicate-key",
@@ -236,11 +237,12 @@ fn gpus(reader: &mut Reader<'_>, section: &Section<'_>, target: &str, places: &m
         reader.problem("no-gpu", &section.value_span("gpus"), message, fix);
     }
     let mut gpus: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
     for text in texts {
         let Some(gpu) = reader.parsed(&text, &format!("`gpus` in {}", section.name), value::parse_text) else {
             continue;
         };
-        if !gpus.contains(&gpu) {
+        if seen.insert(gpu.clone()) {
             places.insert(format!("target.{target}.gpus.{gpu}"), reader.place(&text.span));
             gpus.push(gpu);
         }
@@ -251,6 +253,7 @@ fn gpus(reader: &mut Reader<'_>, section: &Section<'_>, target: &str, places: &m
 fn indexes(reader: &mut Reader<'_>, root: &Section<'_>, prefix: &str) -> Vec<Index> {
     let title = format!("[[{prefix}index]]");
     let mut indexes: Vec<Index> = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut claimed: BTreeMap<PackageName, String> = BTreeMap::new();
     for section in reader.sections(root, "index", &title) {
         reader.only(&section, &INDEX, |_| None);
@@ -270,7 +273,7 @@ fn indexes(reader: &mut Reader<'_>, root: &Section<'_>, prefix: &str) -> Vec<Ind
             reader.problem("missing-key", &span, message, "say what it is for: `packages = [\"torch\"]`");
         }
         let (Some(name), Some(url)) = (name, url) else { continue };
-        if indexes.iter().any(|other| other.name == name) {
+        if !seen.insert(name.clone()) {
             let message = format!("two indexes are named `{name}`");
             reader.problem("duplicate-key", &section.value_span("name"), message, "give each its own name");
         }
@@ -302,6 +305,20 @@ fn plain_name(text: &str) -> Result<String, Invalid> {
 fn index_url(text: &str) -> Result<String, Invalid> {
     let url = text.trim();
     let rest = ["https://", "http://", "file://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    if rest.is_some() && url.contains(['?', '#']) {
+        return Err(Invalid {
+            code: "invalid-value",
+            message: format!(
+                "the address of an index has no `?` and no `#`: this one goes on after `{}`",
+                without_credentials(url)
+            ),
+            fix: Some(
+                "leave that part out: a token in it would stand in the lock; logins go into netrc or the variables \
+                 GPULOCK_INDEX_<NAME>_USERNAME and _PASSWORD"
+                    .into(),
+            ),
+        });
+    }
     match rest {
         Some(rest) if !rest.is_empty() && !url.contains(char::is_whitespace) => Ok(url.into()),
         _ => Err(Invalid {

@@ -5,13 +5,20 @@ use std::ops::Range;
 use toml_edit::{Document, Item, Table, TableLike, TomlError, Value};
 
 use super::value::Invalid;
-use crate::diag::{Diagnostic, Evidence, Failure, SourceText, did_you_mean};
+use crate::diag::{Diagnostic, Evidence, Failure, Lines, SourceText, did_you_mean};
 
 /// A text that is being read, and what is wrong with it so far.
 pub(crate) struct Reader<'s> {
-    source: SourceText<'s>,
+    lines: Lines<'s>,
     problems: Vec<Diagnostic>,
+    /// Problems beyond [`MOST`].
+    more: usize,
 }
+
+/// More problems than these are counted, not told one by one.
+const MOST: usize = 100;
+/// Longer lines are refused, in bytes: no person and no program writes such.
+const LONGEST_LINE: usize = 256 << 10;
 
 /// A table of the document.
 #[derive(Clone)]
@@ -32,10 +39,16 @@ pub(crate) struct Text<'d> {
 /// Parses TOML.
 ///
 /// # Errors
-/// Markers of an unfinished merge, the first place that is not TOML, or a key that stands twice.
+/// Markers of an unfinished merge, a line without end, the first place that is not TOML, or a key that stands twice.
 pub(crate) fn parse_toml<'s>(source: SourceText<'s>) -> Result<Document<&'s str>, Failure> {
     if let Some(problem) = merge_conflict(source) {
         return Err(Failure::unanswerable(problem));
+    }
+    if let Some((number, line)) = source.text.lines().enumerate().find(|(_, line)| line.len() > LONGEST_LINE) {
+        let message = format!("line {} of {} is too long to be read", number + 1, source.name);
+        let fact = format!("line {} has {} KiB; {} are read", number + 1, line.len() >> 10, LONGEST_LINE >> 10);
+        let problem = Diagnostic::error("line-too-long", message, Evidence::observed(source.name, fact));
+        return Err(Failure::unanswerable(problem.fix("write it on several lines, or name another file")));
     }
     Document::parse(source.text).map_err(|error| Failure::unanswerable(syntax_problem(source, &error)))
 }
@@ -45,12 +58,13 @@ fn merge_conflict(source: SourceText<'_>) -> Option<Diagnostic> {
     let mut at = 0;
     let mut markers = Vec::new();
     let mut conflicts = Vec::new();
+    let places = Lines::new(source);
     for (number, line) in source.text.split_inclusive('\n').enumerate() {
         let is = |marker: &str| {
             line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r', '\n']))
         };
         if is("<<<<<<<") || is(">>>>>>>") {
-            markers.push(source.span(Some(at..at + line.trim_end().len())));
+            markers.push(places.span(Some(at..at + line.trim_end().len())));
         }
         if is("<<<<<<<") {
             conflicts.push((number + 1, None));
@@ -100,12 +114,12 @@ fn unquoted(line: &str) -> Option<String> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: SourceText<'s>) -> Self {
-        Self { source, problems: Vec::new() }
+        Self { lines: Lines::new(source), problems: Vec::new(), more: 0 }
     }
 
     /// The place of a range, as evidence.
     pub(crate) fn place(&self, span: &Option<Range<usize>>) -> Evidence {
-        self.source.span(span.clone())
+        self.lines.span(span.clone())
     }
 
     /// Notes a problem.
@@ -116,12 +130,39 @@ impl<'s> Reader<'s> {
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        self.problems.push(Diagnostic::error(code, message, self.place(span)).fix(fix));
+        self.note(code, span, message, Some(fix.into()));
+    }
+
+    fn note(
+        &mut self,
+        code: &'static str,
+        span: &Option<Range<usize>>,
+        message: impl Into<String>,
+        fix: Option<String>,
+    ) {
+        if self.problems.len() == MOST {
+            self.more += 1;
+            return;
+        }
+        let problem = Diagnostic::error(code, message, self.place(span));
+        self.problems.push(match fix {
+            Some(fix) => problem.fix(fix),
+            None => problem,
+        });
     }
 
     /// Gives `value`, unless something was wrong.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, Failure> {
-        if self.problems.is_empty() { Ok(value) } else { Err(Failure::all(in_order(self.problems))) }
+        if self.problems.is_empty() {
+            return Ok(value);
+        }
+        let mut problems = in_order(self.problems);
+        if self.more > 0 {
+            let seen = Evidence::observed(self.lines.source.name, format!("{} problems", MOST + self.more));
+            let message = format!("{} more problems in {}", self.more, self.lines.source.name);
+            problems.push(Diagnostic::error("more-problems", message, seen).fix("correct those above first"));
+        }
+        Err(Failure::all(problems))
     }
 
     /// Notes every key of `section` that is not among `known`; `hint` says what to do about one that is known elsewhere.
@@ -209,8 +250,7 @@ impl<'s> Reader<'s> {
         match parse(text.value) {
             Ok(value) => Some(value),
             Err(Invalid { code, message, fix }) => {
-                let diagnostic = Diagnostic::error(code, format!("{what}: {message}"), self.place(&text.span));
-                self.problems.push(Diagnostic { fix, ..diagnostic });
+                self.note(code, &text.span, format!("{what}: {message}"), fix);
                 None
             }
         }
@@ -275,7 +315,7 @@ impl<'s> Reader<'s> {
     }
 
     fn raw(&self, span: &Option<Range<usize>>) -> &'s str {
-        span.clone().and_then(|span| self.source.text.get(span)).unwrap_or_default()
+        span.clone().and_then(|span| self.lines.source.text.get(span)).unwrap_or_default()
     }
 }
 

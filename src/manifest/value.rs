@@ -279,9 +279,16 @@ pub fn parse_package_name(text: &str) -> Result<PackageName, Invalid> {
     })
 }
 
+/// Longer than any value that means something, in bytes: the parts of one are compared with each other.
+const LONGEST: usize = 4 << 10;
+
 fn not_empty(text: &str) -> Result<&str, Invalid> {
     match text.trim() {
         "" => Err(Invalid::new("the value is empty", "leave the key out if anything will do")),
+        long if long.len() > LONGEST => {
+            let message = format!("the value has {} bytes, and more than {LONGEST} are not read", long.len());
+            Err(Invalid::new(message, "write less: bounds such as `>=2.7,<2.9` leave out all that lies beyond them"))
+        }
         trimmed => Ok(trimmed),
     }
 }

@@ -137,12 +137,14 @@ fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string().trim().to_owned()
 }
 
-/// `url` without user name and password.
+/// `url` without user name and password, and without query and fragment, which may hold a token; with or without its
+/// scheme.
 pub fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
-    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_at(url.find("://").map_or(0, |at| at + 3));
+    let authority = rest.find('/').unwrap_or(rest.len());
     match rest[..authority].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        Some(at) => format!("{scheme}{}", &rest[at + 1..]),
         None => url.into(),
     }
 }
@@ -189,5 +191,25 @@ impl Manifest {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_stays_in_an_address() {
+        for (url, shown) in [
+            ("https://me:secret@h/simple", "https://h/simple"),
+            ("https://me:sec@ret@h", "https://h"),
+            ("me:secret@h/simple", "h/simple"),
+            ("https://h/simple?token=secret", "https://h/simple"),
+            ("https://h?secret@x#y", "https://h"),
+            ("https://h/a@b", "https://h/a@b"),
+            ("file:///a@b/c", "file:///a@b/c"),
+        ] {
+            assert_eq!(without_credentials(url), shown);
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{Files, Matrix};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::file;
 
 /// What a directory has that is a matrix of its own.
 const WHOLE: [&str; 5] = ["driver.toml", "gpu.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
@@ -61,8 +62,7 @@ fn read_below(root: &Path, below: &str, files: &mut BTreeMap<String, String>) ->
         if path.is_dir() && below.is_empty() && !name.starts_with('.') {
             read_below(root, &relative, files)?;
         } else if name.ends_with(".toml") || name.ends_with(".jsonl") {
-            let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
-            files.insert(relative, text);
+            files.insert(relative, file::text(&path)?);
         }
     }
     Ok(())

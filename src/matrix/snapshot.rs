@@ -213,6 +213,8 @@ impl Catalog for Snapshot<'_> {
                 size: Some(entry.size),
                 requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
                 yanked: entry.yanked,
+                // The snapshot keeps no reasons.
+                reason: None,
             }))
         });
         let wheels = wheels.collect::<Result<_, Failure>>()?;

@@ -25,6 +25,19 @@ pub struct Wheel {
     pub requires_python: Option<Specifiers>,
     /// Withdrawn by its author (PEP 592).
     pub yanked: bool,
+    /// Why, where its authors said and the index told.
+    pub reason: Option<Box<str>>,
+}
+
+impl Wheel {
+    /// That its authors withdrew it, and why, on one line; `None` when they did not.
+    pub fn withdrawn(&self) -> Option<String> {
+        const MOST: usize = 200;
+        let reason: Vec<&str> = self.reason.iter().flat_map(|reason| reason.split_whitespace()).collect();
+        let reason: String = reason.join(" ").chars().take(MOST).collect();
+        let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        self.yanked.then(|| format!("withdrawn by its authors (yanked{why})"))
+    }
 }
 
 /// All wheels of one version.

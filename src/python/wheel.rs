@@ -35,6 +35,9 @@ impl FromStr for WheelName {
     fn from_str(file: &str) -> Result<Self, ParseError> {
         let error = || ParseError { given: file.into(), expected: "the file name of a wheel" };
         let stem = file.strip_suffix(".whl").ok_or_else(error)?;
+        if !Self::is_safe(file) {
+            return Err(error());
+        }
         let parts: Vec<&str> = stem.split('-').collect();
         let (name, version, build, tags) = match parts[..] {
             [name, version, python, abi, platform] => (name, version, None, [python, abi, platform]),
@@ -53,6 +56,15 @@ impl FromStr for WheelName {
             build: build.map(leading_number).unwrap_or_default(),
             tags: WheelTags { python, abi, platform },
         })
+    }
+}
+
+impl WheelName {
+    /// Whether a file name has only characters that the binary distribution format has a use for: those of names and
+    /// versions (PEP 440, `!` and `+` included), tags, and what stands between them. Such a name cannot leave a folder,
+    /// steer a terminal or end a line of another tool's file.
+    pub fn is_safe(file: &str) -> bool {
+        file.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+!-".contains(&byte)) && !file.starts_with('.')
     }
 }
 

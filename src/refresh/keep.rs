@@ -105,6 +105,7 @@ mod tests {
             size: Some(1),
             requires_python: None,
             yanked: false,
+            reason: None,
         };
         Listed { wheel: Arc::new(wheel), uploaded: Some(uploaded.into()), requires_python: None }
     }

@@ -1,19 +1,21 @@
 //! The client: takes [`Options`], gives indexes, network and cache as one [`Catalog`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
+
+use url::Url;
 
 use super::archive::Search;
 use super::cache::{Cache, Kind};
 use super::failure;
 use super::memo::Memo;
 use super::options::{IndexSource, Mode, Options};
-use super::page::Page;
+use super::page::{Entry, Page};
 use super::pool;
 use super::progress::Progress;
 use super::transport::{Traffic, Transport};
 use crate::diag::{Diagnostic, Failure};
-use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel};
+use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel, WheelName};
 use crate::version::Pep440;
 
 /// Reads package indexes. One client serves many threads, and asks each thing once.
@@ -30,6 +32,8 @@ pub struct Client {
     libraries: Memo<(Arc<str>, Box<str>), Vec<Library>>,
     /// Whether an index shows its root to everyone.
     pub(super) public: Memo<Arc<str>, bool>,
+    /// What pages gave rise to.
+    notes: Mutex<Vec<Diagnostic>>,
 }
 
 impl Client {
@@ -38,7 +42,13 @@ impl Client {
         let offline = options.mode == Mode::CacheOnly;
         Self {
             indexes: options.indexes,
-            transport: Transport::new(options.timing, offline, options.netrc, options.authorities),
+            transport: Transport::new(
+                options.timing,
+                offline,
+                options.netrc,
+                options.authorities,
+                Arc::clone(&options.progress),
+            ),
             cache: Cache::new(&options.cache_dir, offline),
             mode: options.mode,
             revalidate: options.revalidate,
@@ -48,6 +58,7 @@ impl Client {
             metadata: Memo::default(),
             libraries: Memo::default(),
             public: Memo::default(),
+            notes: Mutex::default(),
         }
     }
 
@@ -128,13 +139,27 @@ impl Client {
         self.transport.traffic()
     }
 
-    /// What is worth telling at the end: a cache that could not be written.
+    /// What is worth telling at the end: a cache that could not be written, files that were passed over.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        self.cache.warning().into_iter().collect()
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Pages come in any order.
+        notes.sort_by(|a, b| a.message.cmp(&b.message));
+        notes.extend(self.cache.warning());
+        notes
     }
 
     pub(super) fn page(&self, index: &IndexSource, package: &PackageName) -> Result<Arc<Page>, Failure> {
         self.pages.get((Arc::clone(&index.name), package.clone()), || self.load_page(index, package))
+    }
+
+    /// Leaves out files whose names no wheel may have, and notes that there are such on the page at `url`.
+    pub(super) fn pass_over_strange(&self, index: &IndexSource, url: &Url, mut entries: Vec<Entry>) -> Vec<Entry> {
+        let strange: Vec<Entry> = entries.extract_if(.., |entry| !WheelName::is_safe(&entry.file)).collect();
+        if let [first, ..] = &strange[..] {
+            let note = failure::strange_names(index, url, &first.file, strange.len());
+            self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+        }
+        entries
     }
 
     /// Works through a list on as many threads as requests are made at the same time, and tells the progress; `name`

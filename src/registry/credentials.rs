@@ -1,11 +1,18 @@
 //! Who is asking: takes an index's name and URL, the environment and netrc, gives the login to send to that index.
 
 use std::fmt;
+use std::io::ErrorKind;
+use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::netrc::Netrc;
+use crate::diag::Failure;
+use crate::file;
+
+/// More than any netrc, in bytes.
+const LARGEST_NETRC: u64 = 1 << 20;
 
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -64,13 +71,22 @@ pub(super) fn variables(index: &str) -> [String; 2] {
 }
 
 impl Netrc {
-    /// The file that `NETRC` names, else `~/.netrc`; empty when there is none.
-    pub fn load(env: Environment) -> Self {
+    /// The file that `NETRC` names, else `~/.netrc`; empty when there is none, or it may not be read.
+    ///
+    /// # Errors
+    /// `cannot-read` for what is no regular file, or too large for a netrc.
+    pub fn load(env: Environment) -> Result<Self, Failure> {
         let home = || env("HOME").map(|home| format!("{home}/.netrc"));
         let path = env("NETRC").filter(|path| !path.is_empty()).or_else(home);
-        path.and_then(|path| std::fs::read(path).ok())
-            .map(|bytes| Self::parse(&String::from_utf8_lossy(&bytes)))
-            .unwrap_or_default()
+        // The usual way to say that there is none.
+        let Some(path) = path.filter(|path| path != "/dev/null").map(PathBuf::from) else { return Ok(Self::default()) };
+        match file::read(&path, LARGEST_NETRC) {
+            Ok(bytes) => Ok(Self::parse(&String::from_utf8_lossy(&bytes))),
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::FileTooLarge) => {
+                Err(file::unread(&path, &error))
+            }
+            Err(_) => Ok(Self::default()),
+        }
     }
 }
 

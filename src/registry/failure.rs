@@ -131,6 +131,14 @@ pub(super) fn wheel_replaced(index: &str, file: &str, expected: &str, found: &st
     )
 }
 
+/// Files on a page whose names no wheel may have: a path, control characters, letters beyond ASCII.
+pub(super) fn strange_names(index: &IndexSource, url: &Url, first: &str, count: usize) -> Diagnostic {
+    let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    let message = format!("index `{}` lists {files} whose names no wheel may have: passed over", index.name);
+    Diagnostic::note("wheel-name", message, Evidence::observed(shown(url), format!("lists {first:?}")))
+        .fix("none needed, unless one of them is wanted: tell whoever runs the index")
+}
+
 /// Something that only the network has, in [`Mode::CacheOnly`](super::Mode::CacheOnly).
 pub(super) fn not_cached(index: &str, file: &str, what: &str) -> Failure {
     failure(

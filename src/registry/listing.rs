@@ -19,6 +19,7 @@ use super::page::{self, Directory, Entry, Page};
 use super::transport::{Request, Trouble, unexpected};
 use super::wheel::local_path;
 use crate::diag::{Evidence, Failure};
+use crate::file;
 use crate::python::PackageName;
 
 /// A page is asked for again after this time, where its server does not say.
@@ -41,7 +42,7 @@ impl Client {
         let url = page_url(index, package);
         let page_of = |entries| Page::new(&index.name, package, entries);
         if !index.is_remote() {
-            return Ok(page_of(local_page(index, &url)?));
+            return Ok(page_of(self.pass_over_strange(index, &url, local_page(index, &url)?)));
         }
         let cached = self.cached_page(index, package);
         if self.mode == Mode::CacheOnly {
@@ -122,6 +123,7 @@ impl Client {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let entries = page::read(content_type, &body, &base)
             .map_err(|fact| failure::bad_answer(request.index, request.url, &fact))?;
+        let entries = self.pass_over_strange(request.index, request.url, entries);
         let (stamp, keep) = stamp_of(request.url, &headers);
         Ok(Answer::Page(stamp, keep, entries))
     }
@@ -173,7 +175,7 @@ fn local_page(index: &IndexSource, url: &Url) -> Result<Vec<Entry>, Failure> {
     let Some(path) = local_path(url).map(|folder| folder.join("index.html")) else {
         return Err(failure::bad_answer(index, url, "it is not the path of a folder"));
     };
-    match std::fs::read(&path) {
+    match file::read(&path, PAGE_LIMIT) {
         Ok(body) => {
             let base = url.join("index.html").unwrap_or_else(|_| url.clone());
             page::read(Some("text/html"), &body, &base).map_err(|fact| failure::bad_answer(index, url, &fact))

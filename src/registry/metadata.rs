@@ -18,6 +18,9 @@ pub struct Facts {
     pub extras: Vec<String>,
 }
 
+/// More requirements than this are no package's; the largest real ones have two thousand.
+const MOST: usize = 10_000;
+
 /// Why METADATA is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -55,6 +58,12 @@ impl Facts {
 
     /// Takes the requirements apart.
     pub(super) fn understand(&self) -> Result<PackageMetadata, String> {
+        if self.requires.len() > MOST {
+            return Err(format!(
+                "its METADATA has {} requirements, and more than {MOST} are not read",
+                self.requires.len()
+            ));
+        }
         let requires = self
             .requires
             .iter()
@@ -117,6 +126,13 @@ mod tests {
             assert!(matches!(Facts::read(TEXT.as_bytes(), &wheel(file)), Err(Refusal::Mismatch(_))), "{file}");
         }
         assert!(matches!(Facts::read(b"", &wheel("x-1-py3-none-any.whl")), Err(Refusal::Unreadable(_))));
+    }
+
+    #[test]
+    fn there_is_an_end_to_requirements() {
+        let facts = |count| Facts { requires: vec!["x; extra == 'a'".into(); count], ..Facts::default() };
+        assert_eq!(facts(MOST).understand().unwrap().requires.len(), MOST);
+        assert!(facts(MOST + 1).understand().unwrap_err().contains("10001 requirements"));
     }
 
     #[test]

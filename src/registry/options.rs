@@ -123,13 +123,16 @@ impl Options {
     /// `SSL_CERT_DIR` and the proxy variables are read when the first connection is made.
     ///
     /// # Errors
-    /// `index-url-invalid` and `timeout-invalid`, all of them at once.
+    /// `index-url-invalid`, `timeout-invalid` and a netrc that is no file, all of them at once.
     pub fn from_environment<'a>(
         indexes: impl IntoIterator<Item = (&'a str, &'a str)>,
         env: Environment,
     ) -> Result<Self, Failure> {
-        let netrc = Netrc::load(env);
         let mut problems = Vec::new();
+        let netrc = Netrc::load(env).unwrap_or_else(|failure| {
+            problems.extend(failure.diagnostics);
+            Netrc::default()
+        });
         let mut sources = Vec::new();
         for (name, url) in indexes {
             match IndexSource::new(name, url, env, &netrc) {

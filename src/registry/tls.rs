@@ -9,8 +9,18 @@ use std::sync::Arc;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_native_certs::CertificateResult;
 
+use crate::file;
+
 /// The configuration, and what could not be read on the way to it.
+///
+/// # Errors
+/// What is named as a file of certificates and is none.
 pub(super) fn configure(further: &[PathBuf]) -> Result<(ClientConfig, Vec<String>), rustls::Error> {
+    // A pipe or device is no file of certificates, and reading it may never end.
+    let named = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    for path in named.iter().chain(further).filter(|path| path.exists() && !path.is_dir()) {
+        file::open(path).map_err(|error| rustls::Error::General(format!("{}: {error}", path.display())))?;
+    }
     let mut roots = RootCertStore::empty();
     let mut complaints = Vec::new();
     let mut add = |found: CertificateResult| {

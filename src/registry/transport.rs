@@ -1,12 +1,14 @@
 //! Requests: takes an address, gives an answer, after as many tries as are worth it.
 //!
 //! Tried again is what may pass: no connection, time-outs, cut-off bodies, 408, 429 and most of 5xx, after a pause that
-//! doubles, or that `Retry-After` (RFC 9110) asks for. Everything else is for the caller to judge.
+//! doubles, or that `Retry-After` (RFC 9110) asks for. Everything else is for the caller to judge. A request has an end:
+//! its tries, pauses and answers together take at most [`PATIENCE`] times the time limit for a part of an answer; a whole
+//! wheel, which may be large and the line slow, may take as long as bytes keep coming.
 
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::StatusCode;
@@ -18,11 +20,16 @@ use super::credentials::Credentials;
 use super::failure;
 use super::netrc::Netrc;
 use super::options::{IndexSource, Timing};
+use super::progress::Progress;
 use super::tls;
 use crate::diag::Failure;
 
-/// The longest pause that a server may ask for.
+/// The longest pause that a server may ask for; one that asks for more is not asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A request as a whole may take this many times [`Timing::read`].
+const PATIENCE: u32 = 10;
+/// A download that is slower than this for that time, in bytes a second, is given up on.
+const SLOWEST: u64 = 4 << 10;
 
 /// What went over the network so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +46,9 @@ pub(super) struct Transport {
     offline: bool,
     netrc: Netrc,
     authorities: Vec<PathBuf>,
+    progress: Arc<dyn Progress>,
+    /// Host that asked for a pause, and until when: told once, however many requests wait.
+    told: Mutex<Option<(String, Instant)>>,
     requests: AtomicU64,
     bytes: AtomicU64,
 }
@@ -50,11 +60,13 @@ pub(super) struct Request<'a> {
     pub(super) headers: Vec<(HeaderName, String)>,
     /// Only the head of the answer is wanted.
     pub(super) head_only: bool,
+    /// When it was asked first; its end is counted from here.
+    pub(super) begun: Instant,
 }
 
 impl<'a> Request<'a> {
     pub(super) fn get(index: &'a IndexSource, url: &'a Url) -> Self {
-        Self { index, url, headers: Vec::new(), head_only: false }
+        Self { index, url, headers: Vec::new(), head_only: false, begun: Instant::now() }
     }
 
     pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
@@ -87,13 +99,21 @@ pub(super) struct Fault {
 const CHECK_NETWORK: &str = "check the network and the proxy variables (HTTPS_PROXY, NO_PROXY)";
 
 impl Transport {
-    pub(super) fn new(timing: Timing, offline: bool, netrc: Netrc, authorities: Vec<PathBuf>) -> Self {
+    pub(super) fn new(
+        timing: Timing,
+        offline: bool,
+        netrc: Netrc,
+        authorities: Vec<PathBuf>,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
         Self {
             client: OnceLock::new(),
             timing,
             offline,
             netrc,
             authorities,
+            progress,
+            told: Mutex::default(),
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
@@ -128,10 +148,39 @@ impl Transport {
                 Err(Trouble::Lasting(failure)) => return Err(failure),
                 Err(Trouble::Passing(fault)) => fault,
             };
+            let pause = fault.pause.unwrap_or_else(|| self.backoff(tries));
+            let give_up = |fact: &str| failure::unreachable(request.index, request.url, tries, fact, fault.fix);
             if tries > self.timing.retries {
-                return Err(failure::unreachable(request.index, request.url, tries, &fault.fact, fault.fix));
+                return Err(give_up(&fault.fact));
             }
-            std::thread::sleep(fault.pause.unwrap_or_else(|| self.backoff(tries)));
+            if pause > LONGEST_PAUSE {
+                let fact = format!("{} and asks for a pause of {pause:?}, longer than {LONGEST_PAUSE:?}", fault.fact);
+                return Err(give_up(&fact));
+            }
+            if request.begun.elapsed() + pause > self.patience() {
+                return Err(give_up(&format!("{}; given up after {:?}", fault.fact, self.patience())));
+            }
+            if fault.pause.is_some() {
+                self.tell(request, pause, &fault.fact);
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// How long a request may take as a whole.
+    fn patience(&self) -> Duration {
+        self.timing.read * PATIENCE
+    }
+
+    /// Tells that a server asked for a pause.
+    fn tell(&self, request: &Request, pause: Duration, why: &str) {
+        let host = request.url.host_str().unwrap_or_default();
+        let now = Instant::now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if pause >= Duration::from_secs(1) && !told.as_ref().is_some_and(|(known, until)| known == host && now < *until)
+        {
+            *told = Some((host.to_owned(), now + pause));
+            self.progress.waiting(host, pause, why);
         }
     }
 
@@ -229,7 +278,6 @@ impl Transport {
 
     /// Reads a body of at most `limit` bytes. A server that hands it over too slowly is given up on as well.
     pub(super) fn body(&self, request: &Request, mut response: Response, limit: u64) -> Result<Vec<u8>, Trouble> {
-        let deadline = Instant::now() + self.timing.read * 10;
         let mut body = Vec::new();
         let mut part = vec![0; 64 << 10];
         loop {
@@ -244,19 +292,20 @@ impl Transport {
                 let fact = format!("it is larger than {limit} bytes");
                 return Err(failure::bad_answer(request.index, request.url, &fact).into());
             }
-            if Instant::now() > deadline {
-                let fact = format!("only {} bytes came within {:?}", body.len(), self.timing.read * 10);
-                return Err(Trouble::Passing(Fault { fact, fix: "raise GPULOCK_HTTP_TIMEOUT (seconds)", pause: None }));
+            if request.begun.elapsed() > self.patience() {
+                return Err(self.too_slow(request, body.len() as u64, self.patience()));
             }
         }
     }
 
-    /// Hands the parts of a body to `take`.
+    /// Hands the parts of a body to `take`, for as long as they keep coming.
     pub(super) fn stream(
         &self,
+        request: &Request,
         mut response: Response,
         mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Trouble> {
+        let begun = Instant::now();
         let mut part = vec![0; 256 << 10];
         let mut done = 0;
         loop {
@@ -266,10 +315,20 @@ impl Transport {
                     self.bytes.fetch_add(count as u64, Ordering::Relaxed);
                     done += count as u64;
                     take(&part[..count])?;
+                    let patience = self.patience() + Duration::from_secs(done / SLOWEST);
+                    if begun.elapsed() > patience {
+                        return Err(self.too_slow(request, done, patience));
+                    }
                 }
                 Err(error) => return Err(self.cut_off(done, &error)),
             }
         }
+    }
+
+    /// A server that is slow now is slow the next time.
+    fn too_slow(&self, request: &Request, bytes: u64, within: Duration) -> Trouble {
+        let fact = format!("only {bytes} bytes came within {within:?}");
+        failure::unreachable(request.index, request.url, 1, &fact, "raise GPULOCK_HTTP_TIMEOUT (seconds)").into()
     }
 
     fn cut_off(&self, after: u64, error: &std::io::Error) -> Trouble {
@@ -308,7 +367,7 @@ fn retry_after(response: &Response, now: SystemTime) -> Option<Duration> {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
     };
-    Some(pause.min(LONGEST_PAUSE))
+    Some(pause)
 }
 
 type Cause<'a> = &'a (dyn std::error::Error + 'static);

@@ -1,7 +1,6 @@
 //! What a wheel says of itself: METADATA by PEP 658 where the index offers it, else from the archive; RECORD from the
 //! archive. The archive is read by range requests, or after a whole download where the server knows no ranges.
 
-use std::fs::File;
 use std::io::{BufReader, Cursor, Seek, Write};
 use std::path::PathBuf;
 
@@ -22,7 +21,11 @@ use super::range::{Opened, Remote, check_size};
 use super::record;
 use super::transport::{Request, unexpected};
 use crate::diag::Failure;
+use crate::file;
 use crate::python::{Library, Wheel};
+
+/// The most that is downloaded of a wheel whose size its page does not say: four times the largest that is known.
+const LARGEST: u64 = 16 << 30;
 
 /// A library in the cache: path, sha256, size.
 type Row = (String, String, u64);
@@ -135,7 +138,7 @@ impl Client {
         let mut url = wheel.clone();
         url.set_path(&format!("{}.metadata", wheel.path()));
         if url.scheme() == "file" {
-            return Ok(local_path(&url).and_then(|path| std::fs::read(path).ok()));
+            return Ok(local_path(&url).and_then(|path| file::read(&path, InfoFile::Metadata.limit()).ok()));
         }
         let request = Request::get(index, &url);
         let bytes = self.transport.send(&request, |response| match response.status().as_u16() {
@@ -163,7 +166,7 @@ impl Client {
         };
         let source = if url.scheme() == "file" {
             let path = local_path(url).unwrap_or_else(|| url.path().into());
-            let file = File::open(&path).map_err(|error| failure::local(index, &path.display().to_string(), &error))?;
+            let file = file::open(&path).map_err(|error| failure::local(index, &path.display().to_string(), &error))?;
             Source::File(BufReader::new(file))
         } else {
             match Remote::open(&self.transport, index, url, wheel.size)? {
@@ -195,14 +198,28 @@ impl Client {
                 return Err(unexpected(&self.transport, &request, response.status()).into());
             }
             let total = response.content_length();
+            if let Some(total) = total {
+                check_size(index, url, wheel.size, total)?;
+            }
             let mut file = self.cache.scratch().map_err(unwritable)?;
             let mut hash = Sha256::new();
             let mut done = 0;
-            self.transport.stream(response, |part| {
+            self.transport.stream(&request, response, |part| {
+                done += part.len() as u64;
+                match wheel.size {
+                    Some(size) if done > size => {
+                        let fact = format!("it does not end after the {size} bytes that its page says: {done} came");
+                        return Err(failure::bad_answer(index, url, &fact));
+                    }
+                    None if done > LARGEST => {
+                        let fact = format!("{done} bytes came without an end, and no wheel has more than {LARGEST}");
+                        return Err(failure::bad_answer(index, url, &fact));
+                    }
+                    _ => {}
+                }
                 file.write_all(part).map_err(unwritable)?;
                 hash.update(part);
-                done += part.len() as u64;
-                self.progress.bytes(&wheel.name.file, done, total);
+                self.progress.bytes(&wheel.name.file, done, wheel.size.or(total));
                 Ok(())
             })?;
             Ok((file, done, hex(&hash.finalize())))

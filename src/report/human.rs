@@ -32,12 +32,12 @@ impl Style {
 impl Style {
     /// The headline of an error.
     pub fn error(self, text: &str) -> String {
-        self.paint(RED, text)
+        self.paint(RED, &printable(text))
     }
 
     /// The headline of what to do.
     pub fn fix(self, text: &str) -> String {
-        self.paint(CYAN, text)
+        self.paint(CYAN, &printable(text))
     }
 }
 
@@ -148,10 +148,18 @@ fn window(text: &str, column: usize, width: usize) -> (String, usize, usize) {
     (line, left.len() + before.chars().count(), marked)
 }
 
-/// `text` without what would steer a terminal: a file or an index must not be able to.
-fn printable(text: &str) -> String {
-    let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+/// `text` as it may be printed for people: without what would steer a terminal or change the order in which its letters
+/// are read. A file or an index must not be able to do either. Lines and tabs stay.
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// Control characters (C0, DEL, C1), marks and overrides of writing direction (Unicode, UAX 9), and the line and
+/// paragraph separators, at which some terminals break a line.
+fn steers(c: char) -> bool {
+    let direction =
+        matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    direction || matches!(c, '\u{2028}' | '\u{2029}') || (c.is_control() && c != '\n' && c != '\t')
 }
 
 #[cfg(test)]
@@ -201,6 +209,15 @@ error[unknown-key]: unknown key `tourch` in [stack]
         let place = SourceText::new("a", "x").span(None);
         let problem = Diagnostic::warning("x", "b\nc", place).fix("d");
         assert_eq!(brief([&problem, &problem], Style::default()), "warning: a:1: b c (d)\n".repeat(2));
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_replaced() {
+        let hostile =
+            "\x07\x08\r\x1b\x7f\u{85}\u{9b}\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}";
+        assert_eq!(printable(hostile), "\u{fffd}".repeat(hostile.chars().count()));
+        let honest = "\t\n é 中文 עברית \u{200d}🙂";
+        assert_eq!(printable(honest), honest);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use pubgrub::{DerivationTree, External};
 
-use super::package::Artefact;
+use super::package::{Artefact, Packages};
 use super::provider::{Node, Provider, Set};
 use super::rule::{Fact, Input};
 use super::solution::Gives;
@@ -260,6 +260,11 @@ fn no_versions(
 ) -> Result<(Option<String>, bool), Failure> {
     let packages = &provider.packages;
     let index = request.pinned_index(name).unwrap_or(packages.context.default_index);
+    let known = packages.known_versions(name)?;
+    let members: Vec<&Pep440> = known.iter().filter(|version| set.contains(*version)).collect();
+    if let Some(sentence) = withdrawn(name, &members, packages)? {
+        return Ok((Some(sentence), false));
+    }
     if *name == packages.torch {
         let members: Vec<_> = packages.candidates.iter().filter(|c| set.contains(&c.version)).collect();
         let sentence = (!members.is_empty()).then(|| {
@@ -269,8 +274,6 @@ fn no_versions(
         let no_wheel = sentence.is_some();
         return Ok((sentence, no_wheel));
     }
-    let known = packages.known_versions(name)?;
-    let members: Vec<&Pep440> = known.iter().filter(|version| set.contains(*version)).collect();
     let runtime = &packages.runtime;
     if known.is_empty() {
         let sentence = match packages.context.offline {
@@ -291,6 +294,27 @@ fn no_versions(
     let sentence =
         format!("{name} {versions} has no wheel for Python {} on {}{glibc}", runtime.python, runtime.platform);
     Ok((Some(sentence), true))
+}
+
+/// That all versions which have a wheel for this target were withdrawn, and how to take one all the same.
+fn withdrawn(name: &PackageName, members: &[&Pep440], packages: &Packages<'_>) -> Result<Option<String>, Failure> {
+    let mut last = None;
+    let mut count = 0;
+    for version in members {
+        match packages.chosen(name, version)? {
+            Some(Artefact::Wheel(wheel)) => match wheel.withdrawn() {
+                Some(withdrawn) => (last, count) = (Some((version, withdrawn)), count + 1),
+                None => return Ok(None),
+            },
+            Some(Artefact::Pending(_)) => return Ok(None),
+            None => {}
+        }
+    }
+    let others =
+        if count > 1 { format!(", as were {} older versions that would do", count - 1) } else { String::new() };
+    Ok(last.map(|(version, withdrawn)| {
+        format!("{name} {version} was {withdrawn}{others}; only `=={version}` takes it all the same")
+    }))
 }
 
 fn collect(tree: &DerivationTree<Node, Set, String>, externals: &mut Vec<External<Node, Set, String>>) {

@@ -141,8 +141,8 @@ pub fn notes(
         notes.push(Diagnostic::note("torch-unknown", message, evidence).fix("`gpulock matrix update` learns it"));
     }
     for chosen in &solution.packages {
-        if let Some(wheel) = chosen.wheel.as_ref().filter(|wheel| wheel.yanked) {
-            let message = format!("{} {} was withdrawn by its authors (yanked)", chosen.package, chosen.version);
+        if let Some((wheel, withdrawn)) = chosen.wheel.as_ref().and_then(|wheel| Some((wheel, wheel.withdrawn()?))) {
+            let message = format!("{} {} was {withdrawn}", chosen.package, chosen.version);
             notes.push(Diagnostic::warning(
                 "yanked",
                 message,

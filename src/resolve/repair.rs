@@ -22,7 +22,8 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
     let keep = Keep::default();
     let context = &Context { keep: &keep, ..*context };
     let core = core(request, context)?;
-    let derivation = derivation(request, &core, context)?.unwrap_or(first);
+    // One without premises comes of an index that could not be asked.
+    let derivation = derivation(request, &core, context)?.filter(|found| !found.premises.is_empty()).unwrap_or(first);
     let mut repairs = Vec::new();
     for input in &core {
         repairs.extend(
@@ -89,11 +90,17 @@ fn also(request: &Request, first: &[Input], context: &Context<'_>, conflict: &mu
 fn core(request: &Request, context: &Context<'_>) -> Result<Vec<Input>, Failure> {
     let mut reduced = request.clone();
     let mut core = Vec::new();
-    for input in inputs(request) {
-        let smaller = without(&reduced, &input);
-        match attempt(&smaller, context)? {
-            Err(_) => reduced = smaller,
-            Ok(_) => core.push(input),
+    // Halves of what is left, the first one first: where many inputs can be spared, most go at once.
+    let mut open = vec![inputs(request)];
+    while let Some(mut some) = open.pop() {
+        let smaller = some.iter().fold(reduced.clone(), |request, input| without(&request, input));
+        match (attempt(&smaller, context)?, some.len()) {
+            (Err(_), _) => reduced = smaller,
+            (Ok(_), 1) => core.append(&mut some),
+            (Ok(_), count) => {
+                let second = some.split_off(count / 2);
+                open.extend([second, some]);
+            }
         }
     }
     Ok(core)
@@ -174,7 +181,10 @@ fn pairs(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Vec
     let all = inputs(request);
     let mut repairs: Vec<Repair> = Vec::new();
     for first in core {
-        for second in all.iter().filter(|second| *second != first) {
+        // Without the first, what is left of the conflict has to be touched by the second.
+        let rest = without(request, first);
+        let left = if attempt(&rest, context)?.is_err() { self::core(&rest, context)? } else { all.clone() };
+        for second in left.iter().filter(|second| *second != first) {
             if repairs.len() == MOST_PAIRS {
                 return Ok(repairs);
             }

@@ -1,6 +1,7 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
 mod cli;
+mod file;
 mod inventory;
 mod layers;
 mod lock;

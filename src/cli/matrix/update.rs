@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "GPULOCK_EXCLUDE_NEWER")]
     exclude_newer: Option<Timestamp>,
     /// Only say what would change
-    #[arg(long, env = "GPULOCK_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "GPULOCK_DRY_RUN")]
     dry_run: bool,
 }
 

@@ -120,7 +120,7 @@ fn lines(name: &str, package: &PackageName, text: &str, findings: &mut Findings)
     for (i, text) in text.lines().enumerate() {
         let mut add = |message: String| {
             let shown: String = text.chars().take(80).collect();
-            let place = Evidence::Span { file: name.into(), line: i + 1, column: 1, width: 1, text: shown };
+            let place = Evidence::Span { file: name.into(), line: i + 1, column: 1, width: 1, text: shown.into() };
             findings.fixable("matrix-invalid", message, place, FIX);
         };
         let line: Line<'_> = match serde_json::from_str(text) {

@@ -48,6 +48,7 @@ fn anchor(tag: &StartTag<()>, base: &Url) -> Option<Entry> {
         size: None,
         python: attribute(tag, b"data-requires-python").filter(|text| !text.trim().is_empty()),
         yanked: attribute(tag, b"data-yanked").is_some(),
+        reason: attribute(tag, b"data-yanked").filter(|reason| !reason.trim().is_empty()),
         uploaded: None,
         metadata: beside
             .filter(|value| value != "false")

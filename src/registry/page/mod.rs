@@ -27,6 +27,9 @@ pub(super) struct Entry {
     pub(super) python: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) yanked: bool,
+    /// Why it was withdrawn, where its authors said (PEP 592).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
     /// RFC 3339 (PEP 700).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) uploaded: Option<String>,

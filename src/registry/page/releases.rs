@@ -163,6 +163,7 @@ impl Page {
             // A constraint that cannot be read constrains nothing, as pip has it.
             requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
             yanked: entry.yanked,
+            reason: entry.reason.map(Into::into),
         };
         let uploaded = entry.uploaded.map(Into::into);
         Some((Arc::new(wheel), Said { offer: entry.metadata, uploaded, python: entry.python.map(Into::into) }))

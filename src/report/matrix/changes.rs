@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::refresh::{Audit, Update};
+use crate::report::human::printable;
 
 /// For people; ends with a line feed.
 pub fn updated(update: &Update, directory: &str, dry_run: bool) -> String {
@@ -20,7 +21,7 @@ pub fn updated(update: &Update, directory: &str, dry_run: bool) -> String {
         (_, true) => format!("{files} would be written to {directory}.\n"),
         (_, false) => format!("{files} written to {directory}.\n"),
     };
-    text
+    printable(&text)
 }
 
 /// `gpulock.matrix-update/1`; ends with a line feed.
@@ -66,7 +67,7 @@ pub fn audited(audit: &Audit) -> String {
         1 => "1 difference.\n".into(),
         count => format!("{count} differences.\n"),
     };
-    text
+    printable(&text)
 }
 
 /// `gpulock.matrix-audit/1`; ends with a line feed.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 pub use changes::{audited, audited_json, updated, updated_json};
 
+use super::human::printable;
 use crate::diag::Failure;
 use crate::matrix::{Gpu, Matrix};
 use crate::python::Platform;
@@ -139,6 +140,6 @@ impl<'m> Tables<'m> {
 
     /// As text for people; ends with a line feed.
     pub fn human(&self) -> String {
-        human::text(self)
+        printable(&human::text(self))
     }
 }

@@ -3,7 +3,6 @@
 mod bad_input;
 mod cache;
 mod modes;
-mod program;
-mod read;
+pub mod program;
 mod readme;
 mod write;

@@ -72,7 +72,7 @@ const NAMES: [&str; 6] = ["torch", "numpy", "nvidia-cudnn-cu12", "typing-extensi
 fn package(index: String) -> impl Strategy<Value = (Package, Option<Wheel>)> {
     let wheel = (hex(), option::of(any::<u32>()), option::of(Just("https://x.invalid/f.whl".to_owned())), libraries());
     let extras = btree_set(pick(&["test", "opt-einsum"]), 0..2);
-    let needed_by = btree_set(odd(), 0..3);
+    let needed_by = btree_set(select(vec!["torch".to_owned(), Package::MANIFEST.to_owned()]), 0..3);
     (pick(&["2.8.0", "2.8.0+cu126", "1!2rc1.post3"]), extras, needed_by, option::of(wheel)).prop_map(
         move |(version, extras, needed_by, wheel)| {
             let artefact = match &wheel {
@@ -100,10 +100,12 @@ fn libraries() -> impl Strategy<Value = BTreeMap<String, FileDigest>> {
 }
 
 fn target() -> impl Strategy<Value = (Target, Vec<(String, Wheel)>)> {
-    let gpu = (odd(), odd(), select(vec![Code::Sass, Code::Ptx, Code::Unknown]), option::of(odd()))
-        .prop_map(|(name, sm, code, from)| Gpu { name, sm, code, from });
+    let codes = [(Code::Sass, Some("sm_90a")), (Code::Ptx, Some("compute_120")), (Code::Unknown, None)];
+    let gpu = (odd(), select(vec!["sm_90", "sm_120"]), select(codes.to_vec()))
+        .prop_filter("a name", |(name, ..)| !name.trim().is_empty())
+        .prop_map(|(name, sm, (code, from))| Gpu { name, sm: sm.into(), code, from: from.map(str::to_owned) });
     let driver = (
-        option::of(odd()),
+        option::of(select(vec!["570.124.06".to_owned(), ">=570,<600".to_owned()])),
         option::of(pick(&["525.60.13", "580"])),
         option::of(pick(&["570.26"])),
         option::of(select(vec![Tier::Native, Tier::MinorVersion, Tier::Forward])),
@@ -119,10 +121,14 @@ fn target() -> impl Strategy<Value = (Target, Vec<(String, Wheel)>)> {
         option::of(pick(&["2.27.3"])),
     );
     let packages = btree_map(pick(&NAMES), package("pypi".into()), 0..5);
-    (head, stack, driver, vec(gpu, 0..3), btree_set(odd(), 0..3), packages).prop_map(
-        |((name, platform, glibc, python), (torch, variant, cuda, cudnn, nccl), driver, gpus, inferred, pairs)| {
+    let torch = package("pypi".into());
+    (head, stack, driver, vec(gpu, 1..3), btree_set(odd(), 0..3), packages, torch).prop_map(
+        |(head, stack, driver, gpus, inferred, mut pairs, mut of_torch)| {
+            let ((name, platform, glibc, python), (torch, variant, cuda, cudnn, nccl)) = (head, stack);
             let mut wheels = Vec::new();
             let mut packages = BTreeMap::new();
+            of_torch.0.version = Clone::clone(&torch);
+            pairs.insert("torch".parse().unwrap(), of_torch);
             for (name, (mut package, wheel)) in pairs {
                 let name: gpulock::python::PackageName = name;
                 let file = format!("{}-{}-py3-none-any.whl", name.as_str().replace('-', "_"), package.version);

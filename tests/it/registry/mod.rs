@@ -2,10 +2,12 @@
 
 mod cache;
 mod local;
+mod names;
 mod network;
 mod nginx;
 mod nginx_server;
 mod pages;
+mod patience;
 mod proxy;
 pub mod server;
 mod trouble;

@@ -93,7 +93,21 @@ fn outputs_that_are_full_or_gone() {
     };
     let full = "cannot write to standard output: No space left on device";
     shell("gpulock export requirements >/dev/full").code(2).says(&[full]);
-    shell("gpulock completions bash >/dev/full").code(2).says(&[full]);
+    for words in [
+        "completions bash",
+        "man",
+        "--help",
+        "--version",
+        "help resolve",
+        "matrix show",
+        "why torch",
+        "resolve --locked",
+    ] {
+        shell(&format!("gpulock {words} >/dev/full")).code(2).says(&[full]);
+        // A reader that is gone before the first byte is no error either.
+        let gone = format!("(sleep 0.2; gpulock {words}; echo $? >&2) | true");
+        assert_eq!(shell(&gone).code(0).err, "0\n", "{words}");
+    }
     shell("gpulock resolve --locked --lock none 2>/dev/full").code(1);
     // A reader that has seen enough is no error.
     shell("(gpulock export requirements; echo $? >&2) | head -n 1 >/dev/null").code(0).says(&["0"]);

@@ -98,6 +98,60 @@ fn mirrors_and_time_limits() {
 }
 
 #[test]
+fn several_mirrors() {
+    let place = Place::locked();
+    let with = |value: &str| {
+        let mut command = place.command(&["resolve", "--offline", "--dry-run"]);
+        Ran::of(command.env("GPULOCK_MIRROR", value).output().unwrap())
+    };
+    let (one, other) = ("pypi=http://127.0.0.1:1/simple", "torch-cu126=http://127.0.0.1:2/simple");
+    for between in [" ", "  ", "\n", " \t\n "] {
+        with(&format!("{between}{one}{between}{other}{between}")).code(0);
+        // Both are looked at.
+        with(&format!("{one}{between}x={one}")).code(2).says(&["there is no index `x`"]);
+    }
+    with(&format!("{one},{other}")).code(2).says(&["a comma between them", "put a space between two"]);
+    with(&format!("{one} {one}")).code(2).says(&["two mirrors for the index `pypi`", "name one"]);
+    with("pypi=http://127.0.0.1:1/a,b=c/simple").code(0);
+    let twice = ["resolve", "--offline", "--dry-run", "--mirror", one, "--mirror", other];
+    place.run(&twice).code(0);
+}
+
+#[test]
+fn switches_in_the_environment() {
+    let place = Place::locked();
+    let with = |name: &str, value: &str| {
+        let mut command = place.command(&["resolve", "--offline"]);
+        Ran::of(command.env(name, value).output().unwrap())
+    };
+    for variable in ["OFFLINE", "CHECK", "LOCKED", "DRY_RUN", "UPGRADE", "ALLOW_PENDING", "FORWARD_COMPAT"] {
+        let variable = format!("GPULOCK_{variable}");
+        // A flag on the command line needs no variable.
+        if variable != "GPULOCK_OFFLINE" {
+            let said = with(&variable, "maybe").code(2).says(&[&format!("{variable} is `maybe`"), "yes or on"]);
+            assert_eq!(said.out, "");
+        }
+    }
+    for (value, on) in [
+        ("1", true),
+        ("TRUE", true),
+        ("yes", true),
+        ("on", true),
+        ("0", false),
+        ("False", false),
+        ("no", false),
+        ("off", false),
+        ("", false),
+    ] {
+        let ran = with("GPULOCK_DRY_RUN", value).code(0);
+        assert_eq!(ran.out.contains("nothing written"), on, "{value}: {ran:?}");
+    }
+    let mut command = place.command(&["resolve", "--check"]);
+    let ran = Ran::of(command.env("GPULOCK_OFFLINE", "maybe").env("GPULOCK_FORMAT", "json").output().unwrap()).code(2);
+    assert!(ran.json()["errors"][0]["message"].as_str().unwrap().contains("GPULOCK_OFFLINE"), "{ran:?}");
+}
+
+#[test]
 fn logins_are_never_shown() {
     let place = Place::locked();
     let mirror = "pypi=http://user:hunter2@127.0.0.1:1/simple?token=hunter2";

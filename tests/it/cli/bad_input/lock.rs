@@ -115,6 +115,69 @@ fn a_lock_that_was_edited() {
 }
 
 #[test]
+fn a_lock_that_contradicts_itself() {
+    for (good, bad, word) in [
+        ("torch = \"2.8.0\"", "torch = \"2.7.0\"", "the target has torch 2.7.0, but its package torch is 2.8.0"),
+        ("python = \"3.11\"", "python = \"3.12\"", "is not for the target: Python 3.12 on linux-x86_64"),
+        ("tier = \"native\"", "tier = \"x\"", "`x` is none of native"),
+        ("sm = \"sm_80\"", "sm = \"ampere\"", "`ampere` is not the architecture of a GPU"),
+        ("code = \"sass\"", "code = \"ptx\"", "the code is ptx, but it comes from sm_80"),
+        ("given = \"580\"", "given = \"new\"", "`new` is not a driver version"),
+        ("platform = \"linux-x86_64\"", "platform = \"linux-aarch64\"", "is not for the target"),
+        ("needed-by = [\"torch\"]", "needed-by = [\"touch\"]", "`touch`, which needs"),
+    ] {
+        assert!(Place::locked().lock().contains(good), "{good}");
+        let words = [word, "--> gpulock.lock:", "restore it from version control", "--upgrade"];
+        upgrades(&refused(|lock| lock.replace(good, bad).into_bytes(), &words));
+    }
+    let twice = |lock: &str| {
+        let line = lock.lines().find(|line| line.starts_with("    { name = \"sympy\"")).unwrap();
+        lock.replace(line, &format!("{line}\n{line}")).into_bytes()
+    };
+    refused(twice, &["package `sympy` stands twice"]);
+    let no_torch = |lock: &str| {
+        let kept: Vec<&str> = lock.lines().filter(|line| !line.starts_with("    { name = \"torch\"")).collect();
+        kept.join("\n").into_bytes()
+    };
+    refused(no_torch, &["the package torch is missing"]);
+    let no_gpu = |lock: &str| {
+        let kept: Vec<&str> = lock.lines().filter(|line| !line.starts_with("    { name = \"A100\"")).collect();
+        kept.join("\n").into_bytes()
+    };
+    refused(no_gpu, &["the target has no GPU"]);
+}
+
+#[test]
+fn what_check_sees_is_said() {
+    let check = ["resolve", "--offline", "--check"];
+    for (good, bad, word) in [
+        ("sha256 = \"", "", "another file of the same name (sha256 "),
+        ("sm = \"sm_80\"", "sm = \"sm_86\"", "a: GPUs A100 (sm_86) runs sm_80 code -> A100 (sm_80) runs sm_80 code"),
+        ("floor = \"525.60.13\"", "floor = \"525.60\"", "a: driver 580: native (runs from 525.60,"),
+        (
+            "url = \"https://pypi.org/simple",
+            "url = \"https://pypi.example/simple",
+            "index pypi: https://pypi.example/simple",
+        ),
+        ("needed-by = [\"torch\"]", "needed-by = []", "who needs a package"),
+    ] {
+        let place = Place::locked();
+        let lock = place.lock();
+        let changed = match bad {
+            "" => {
+                let at = lock.find("[wheel]").unwrap();
+                let at = at + lock[at..].find(good).unwrap() + good.len();
+                format!("{}{}{}", &lock[..at], "0".repeat(64), &lock[at + 64..])
+            }
+            _ => lock.replacen(good, bad, 1),
+        };
+        assert_ne!(changed, lock, "{good}");
+        place.put("gpulock.lock", changed);
+        place.refuses(&check, 1).says(&["error[lock-stale]", "gpulock.lock would change", word]);
+    }
+}
+
+#[test]
 fn no_lock() {
     let place = Place::with(crate::cli::program::GOOD);
     place.refuses(&["export", "requirements"], 2).says(&["error[lock-missing]", "run `gpulock resolve`"]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gpulock::cli::read::{text, text_if_there};
+use gpulock::file::{text, text_if_there};
 
 #[test]
 fn text_is_read_without_byte_order_mark() {
