@@ -155,12 +155,12 @@ fn a_copy_is_used_then_confirmed() {
         if seen.headers.get("if-none-match").map(String::as_str) == Some("\"1\"") {
             return reply(304, "", "").header("Cache-Control", "max-age=600");
         }
-        html(r#"<a href="x-1-py3-none-any.whl">x</a>"#).header("ETag", "\"1\"").header("Cache-Control", "max-age=1")
+        html(r#"<a href="x-1-py3-none-any.whl">x</a>"#).header("ETag", "\"1\"").header("Cache-Control", "max-age=4")
     });
     let folder = tempfile::tempdir().unwrap();
     let ask = || client(&server.url, folder.path()).versions("test", &package("x")).unwrap().len();
     assert_eq!((ask(), ask(), server.seen().len()), (1, 1, 1));
-    std::thread::sleep(Duration::from_millis(2100));
+    std::thread::sleep(Duration::from_millis(5100));
     assert_eq!((ask(), server.seen().len()), (1, 2), "too old: asked, unchanged");
     assert_eq!((ask(), server.seen().len()), (1, 2), "fresh again");
     let again = Client::new(Options { revalidate: true, ..options(&server.url, folder.path()) });
