@@ -57,17 +57,21 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>) -> BTreeMap<S
             };
             let message = format!("unknown rule `{rule}` in {}", section.name);
             reader.problem("unknown-key", &section.key_span(rule), message, fix);
+            // One mistake, one error: how its level is written matters once the rule is one.
+            continue;
         }
         let (level, reason, span) = match section.table_at(rule, format!("`{rule}` of {}", section.name)) {
             Some(table) => {
-                reader.only(&table, &["level", "reason"], |_| None);
-                if !table.has("level") {
+                let meant = reader.only(&table, &["level", "reason"], |_| None);
+                if !meant.contains(&"level") && !table.has("level") {
                     let message = format!("{} has no `level`", table.name);
                     reader.problem("missing-key", &table.span(), message, "add `level = \"warning\"`");
                 }
                 let level = reader.value(&table, "level", level);
                 let reason = reader.text(&table, "reason").map(|text| text.value.trim().to_owned());
-                (level, reason.filter(|reason| !reason.is_empty()), table.span())
+                let reason = reason.filter(|reason| !reason.is_empty());
+                let reason = reason.or_else(|| meant.contains(&"reason").then(String::new));
+                (level, reason, table.span())
             }
             None => (reader.value(section, rule, level), None, section.value_span(rule)),
         };

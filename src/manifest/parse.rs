@@ -50,7 +50,7 @@ pub fn parse_pyproject(text: &str, name: &str) -> Result<Option<Manifest>, Failu
 
 /// Reads the tables of `root`; `prefix` stands before their names in this file.
 fn manifest(mut reader: Reader<'_>, root: &Section<'_>, prefix: &str) -> Result<Manifest, Failure> {
-    reader.only(root, &TOP, |key| misplaced(key, prefix));
+    let meant = reader.only(root, &TOP, |key| misplaced(key, prefix));
     let mut places = Places::default();
     let table = |reader: &mut Reader<'_>, key: &str| reader.section(root, key, format!("[{prefix}{key}]"));
     let stack = table(&mut reader, "stack").map(|section| stack(&mut reader, &section, prefix, &mut places));
@@ -58,7 +58,10 @@ fn manifest(mut reader: Reader<'_>, root: &Section<'_>, prefix: &str) -> Result<
     let image = table(&mut reader, "image").map(|section| image(&mut reader, &section));
     let env = table(&mut reader, "env").map(|section| env(&mut reader, &section));
     let checks = table(&mut reader, "checks").map(|section| checks::read(&mut reader, &section));
-    let targets = targets(&mut reader, root, prefix, &mut places);
+    let targets = match meant.contains(&"target") && !root.has("target") {
+        true => Vec::new(),
+        false => targets(&mut reader, root, prefix, &mut places),
+    };
     let indexes = indexes(&mut reader, root, prefix);
     let manifest = Manifest {
         stack: stack.unwrap_or_default(),
@@ -202,7 +205,7 @@ fn target(
     prefix: &str,
     places: &mut Places,
 ) -> Option<Target> {
-    reader.only(section, &TARGET, |key| match key {
+    let meant = reader.only(section, &TARGET, |key| match key {
         "gpu" => Some("did you mean `gpus`? It is a list: `gpus = [\"..\"]`".into()),
         _ => misplaced(key, prefix),
     });
@@ -219,7 +222,10 @@ fn target(
     let glibc = reader.value(section, "glibc", value::parse_glibc);
     let driver = reader.value(section, "driver", value::parse_driver);
     let forward_compat = reader.flag(section, "forward-compat").unwrap_or(false);
-    let gpus = gpus(reader, section, name, places);
+    let gpus = match meant.contains(&"gpus") && !section.has("gpus") {
+        true => Vec::new(),
+        false => gpus(reader, section, name, places),
+    };
     Some(Target { name: name.into(), platform: platform?, glibc, gpus, driver, forward_compat })
 }
 
@@ -256,8 +262,9 @@ fn indexes(reader: &mut Reader<'_>, root: &Section<'_>, prefix: &str) -> Vec<Ind
     let mut seen = BTreeSet::new();
     let mut claimed: BTreeMap<PackageName, String> = BTreeMap::new();
     for section in reader.sections(root, "index", &title) {
-        reader.only(&section, &INDEX, |_| None);
-        for key in ["name", "url"].into_iter().filter(|key| !section.has(key)) {
+        let meant = reader.only(&section, &INDEX, |_| None);
+        let missing = |key: &&str| !section.has(key) && !meant.contains(key);
+        for key in ["name", "url"].into_iter().filter(missing) {
             let fix = match key {
                 "name" => "add a name of your choice: `name = \"torch-cu126\"`",
                 _ => "add the address of the simple index: `url = \"https://..\"`",
@@ -267,7 +274,7 @@ fn indexes(reader: &mut Reader<'_>, root: &Section<'_>, prefix: &str) -> Vec<Ind
         let name = reader.value(&section, "name", plain_name);
         let url = reader.value(&section, "url", index_url);
         let packages = names(reader, &section, "packages");
-        if !section.has("packages") || section.is_empty_array("packages") {
+        if missing(&"packages") || section.is_empty_array("packages") {
             let span = section.value_span("packages").or_else(|| section.span());
             let message = format!("{title} names no packages, so nothing would come from it");
             reader.problem("missing-key", &span, message, "say what it is for: `packages = [\"torch\"]`");

@@ -166,18 +166,28 @@ impl<'s> Reader<'s> {
     }
 
     /// Notes every key of `section` that is not among `known`; `hint` says what to do about one that is known elsewhere.
-    pub(crate) fn only(&mut self, section: &Section<'_>, known: &[&str], hint: impl Fn(&str) -> Option<String>) {
+    /// Gives the keys that were meant by those, so that they need not be said to be missing too.
+    pub(crate) fn only<'k>(
+        &mut self,
+        section: &Section<'_>,
+        known: &[&'k str],
+        hint: impl Fn(&str) -> Option<String>,
+    ) -> Vec<&'k str> {
+        let mut meant = Vec::new();
         for key in section.keys() {
             if known.contains(&key) {
                 continue;
             }
-            let fix = hint(key).unwrap_or_else(|| match did_you_mean(key, known.iter().copied()) {
+            let near = did_you_mean(key, known.iter().copied());
+            meant.extend(near);
+            let fix = hint(key).unwrap_or_else(|| match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known keys: {}", known.join(", ")),
             });
             let message = format!("unknown key `{key}` in {}", section.name);
             self.problem("unknown-key", &section.key_span(key), message, fix);
         }
+        meant
     }
 
     /// The table at `key`, shown as `name`.

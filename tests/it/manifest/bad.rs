@@ -42,6 +42,22 @@ fn broken_toml() {
 }
 
 #[test]
+fn a_mistyped_key_is_not_missing_besides() {
+    let with = |text: &str| format!("{text}\n{TARGET}");
+    let rule = "[checks]\nduplicate-soname = ";
+    one(&with(&format!("{rule}{{ levle = 'error' }}")), "unknown-key", (2, 22), &["did you mean `level`?"]);
+    one(&with(&format!("{rule}{{ level = 'off', raeson = 'x' }}")), "unknown-key", (2, 37), &["`reason`?"]);
+    one("[target.a]\ngpu = ['A100']\n", "unknown-key", (2, 1), &["did you mean `gpus`?"]);
+    one("[targets.a]\ngpus = ['A100']\n", "unknown-key", (1, 2), &["did you mean `target`?"]);
+    one(
+        &with("[[index]]\nname = 'x'\nurl = 'https://x.invalid'\npackage = ['a']"),
+        "unknown-key",
+        (4, 1),
+        &["did you mean `packages`?"],
+    );
+}
+
+#[test]
 fn unknown_keys() {
     let with = |text: &str| format!("{text}\n{TARGET}");
     one(&with("[stack]\ntourch = '2'"), "unknown-key", (2, 1), &["`tourch` in [stack]", "did you mean `torch`?"]);
@@ -52,6 +68,7 @@ fn unknown_keys() {
     one(&with("[stack]\nzzz = '2'"), "unknown-key", (2, 1), &["known keys: python, torch,"]);
     one("[target.a]\ngpu = ['A100']\ngpus = ['A100']\n", "unknown-key", (2, 1), &["did you mean `gpus`?"]);
     one(&with("[checks]\nduplicate-sonames = 'error'"), "unknown-key", (2, 1), &["did you mean `duplicate-soname`?"]);
+    one(&with("[checks]\nduplicate-sonames = 'off'"), "unknown-key", (2, 1), &["did you mean `duplicate-soname`?"]);
     one(&with("[image]\nflavour = 'base'"), "unknown-key", (2, 1), &["did you mean `flavor`?"]);
     one(
         &with("[packages]\nnumpy = { version = '1', extra = [] }"),
