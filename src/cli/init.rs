@@ -9,8 +9,9 @@ use super::{Answer, Globals, output, write};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::file;
 use crate::inventory::host;
-use crate::manifest::init::{self, Machines, Source};
+use crate::manifest::init::{self, Machines, Source, SystemPythons};
 use crate::manifest::{self, PythonAsk};
+use crate::matrix::Matrix;
 
 /// Flags of `gpulock init`.
 #[derive(Debug, ClapArgs)]
@@ -61,7 +62,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     machines.driver = flags.driver.clone().or(machines.driver);
     machines.platform = flags.platform.or(machines.platform);
     machines.glibc = flags.glibc.clone().or(machines.glibc);
-    let mut proposal = init::propose(&sources, &machines)?;
+    let mut proposal = init::propose(&sources, &machines, &system_pythons(&globals.matrix()?)?)?;
     let stack = &mut proposal.manifest.stack;
     stack.python = flags.python.clone().or(stack.python.take());
     stack.torch = flags.torch.clone().or(stack.torch.take());
@@ -96,6 +97,16 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     output::written(globals, &files, next)?;
     Ok(Answer::Yes)
+}
+
+/// The Python of each operating system that the matrix knows.
+fn system_pythons(matrix: &Matrix) -> Result<SystemPythons, Failure> {
+    let mut pythons = SystemPythons::new();
+    for row in &matrix.os()?.systems {
+        let Ok(python) = row.python.parse() else { continue };
+        pythons.extend(row.names.iter().map(|name| (name.clone(), python)));
+    }
+    Ok(pythons)
 }
 
 /// The files of this folder that say something.

@@ -9,7 +9,8 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 
 /// What a directory has that is a matrix of its own.
-const WHOLE: [&str; 5] = ["driver.toml", "gpu.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
+const WHOLE: [&str; 6] =
+    ["driver.toml", "gpu.toml", "image/os.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
 
 impl Matrix {
     /// The embedded matrix with the files of `directory` over it: a file there replaces the one of the same path.

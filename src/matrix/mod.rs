@@ -26,7 +26,7 @@ pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
 
 use crate::diag::Failure;
-use schema::{CudnnFile, IndexFile, PackageFile, SnapshotFile};
+use schema::{CudnnFile, IndexFile, OsFile, PackageFile, SnapshotFile};
 
 /// The matrix; each kind of fact is read once, when first asked for.
 #[derive(Debug, Default)]
@@ -38,6 +38,7 @@ pub struct Matrix {
     cudnn: OnceCell<Vec<CudnnFile>>,
     index: OnceCell<IndexFile>,
     package: OnceCell<PackageFile>,
+    os: OnceCell<OsFile>,
 }
 
 /// `OnceCell::get_or_try_init`, which is not stable yet.
@@ -107,6 +108,14 @@ impl Matrix {
     /// As [`Matrix::cuda`].
     pub fn package(&self) -> Result<&PackageFile, Failure> {
         once(&self.package, || self.files.read("package.toml"))
+    }
+
+    /// Operating systems of images.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn os(&self) -> Result<&OsFile, Failure> {
+        once(&self.os, || self.files.read("image/os.toml"))
     }
 
     /// When the snapshot was taken; `None` when it does not say.

@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 
-use super::Findings;
 use super::shell::{Instruction, Variables, Word, commands, instructions};
+use super::{Findings, SystemPythons};
 use crate::diag::{Evidence, SourceText};
 use crate::manifest::model::PythonAsk;
 use crate::manifest::value::{parse_cuda, parse_cudnn, parse_python, parse_specifiers};
 use crate::python::PackageName;
 use crate::version::Capability;
 
-pub(super) fn read(source: SourceText<'_>, found: &mut Findings) {
+pub(super) fn read(source: SourceText<'_>, pythons: &SystemPythons, found: &mut Findings) {
     let mut variables = Variables::new();
     let mut stages: Vec<String> = Vec::new();
+    let mut system = System { pythons, name: None, installs: None };
     for Instruction { keyword, body } in instructions(source.text) {
         let commands = commands(source.text, body, &variables);
         match keyword.as_str() {
@@ -28,11 +29,49 @@ pub(super) fn read(source: SourceText<'_>, found: &mut Findings) {
                 }
             }
             "ENV" => environment(source, commands.first().map_or(&[], Vec::as_slice), &mut variables, found),
-            "FROM" => from(source, commands.first().map_or(&[], Vec::as_slice), &mut stages, found),
-            "RUN" => commands.iter().for_each(|words| command(source, words, found)),
+            "FROM" => from(source, commands.first().map_or(&[], Vec::as_slice), &mut stages, &mut system, found),
+            "RUN" => commands.iter().for_each(|words| command(source, words, &mut system, found)),
             _ => {}
         }
     }
+    system.python(found);
+}
+
+/// The operating system of the image, which may bring the Python.
+struct System<'p> {
+    pythons: &'p SystemPythons,
+    /// Its name, as `pythons` has it.
+    name: Option<String>,
+    /// Where its `python3` is installed.
+    installs: Option<Evidence>,
+}
+
+impl System<'_> {
+    /// Another image begins; `name` is what it says of its system.
+    fn begin(&mut self, name: &str) {
+        self.installs = None;
+        self.name = self.pythons.contains_key(name).then(|| name.to_owned());
+    }
+
+    /// Takes the system's Python where it is installed and nothing else says which.
+    fn python(self, found: &mut Findings) {
+        let (None, Some(place)) = (&found.stack.python, self.installs) else { return };
+        match self.name.and_then(|name| Some((self.pythons.get(&name)?, name))) {
+            Some((python, name)) => {
+                found.understood(place, format!("[stack] python = \"{python}\": what {name} calls python3"));
+                found.stack.python = Some(PythonAsk::Exact(*python));
+            }
+            None => {
+                let message = "which Python this system calls python3 is not known here";
+                found.not_understood(place, message, "set `python` in [stack]");
+            }
+        }
+    }
+}
+
+/// Whether a package of an operating system is its own Python, or something for it.
+fn is_system_python(package: &str) -> bool {
+    package == "python3" || package.starts_with("python3-") || package == "python-is-python3"
 }
 
 /// `ENV NAME=value NAME=value`, or `ENV NAME value`.
@@ -84,7 +123,13 @@ fn architectures(value: &str, place: Evidence, found: &mut Findings) {
     }
 }
 
-fn from(source: SourceText<'_>, words: &[Word], stages: &mut Vec<String>, found: &mut Findings) {
+fn from(
+    source: SourceText<'_>,
+    words: &[Word],
+    stages: &mut Vec<String>,
+    system: &mut System<'_>,
+    found: &mut Findings,
+) {
     let mut rest = words;
     while let [flag, after @ ..] = rest {
         let Some(flag_text) = flag.text.strip_prefix("--") else { break };
@@ -109,8 +154,11 @@ fn from(source: SourceText<'_>, words: &[Word], stages: &mut Vec<String>, found:
     let (path, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((name, "latest"));
     let mut parts = path.rsplit('/');
     let (last, owner) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    // `slim` and the like say nothing about the system's Python.
+    let as_system = format!("{last}:{}", tag.split('-').next().unwrap_or_default());
+    system.begin(&as_system);
     match (owner, last) {
-        ("nvidia", "cuda") => cuda_image(tag, place, found),
+        ("nvidia", "cuda") => cuda_image(tag, place, system, found),
         ("nvidia", "pytorch") => {
             let message = format!("`{}` holds NVIDIA's own build of torch, which is on no index", image.text);
             found.not_understood(place, message, "say in [stack] which torch is wanted instead");
@@ -124,6 +172,7 @@ fn from(source: SourceText<'_>, words: &[Word], stages: &mut Vec<String>, found:
                 "set `python` in [stack]",
             ),
         },
+        _ if system.name.is_some() => {}
         _ => {
             let fix = "if it brings Python, CUDA or torch, say in [stack] which are wanted";
             found.not_understood(place, format!("the image `{}` is not known here", image.text), fix);
@@ -132,7 +181,7 @@ fn from(source: SourceText<'_>, words: &[Word], stages: &mut Vec<String>, found:
 }
 
 /// `nvidia/cuda:12.1.1-cudnn8-runtime-ubuntu22.04`.
-fn cuda_image(tag: &str, place: Evidence, found: &mut Findings) {
+fn cuda_image(tag: &str, place: Evidence, system: &mut System<'_>, found: &mut Findings) {
     let parts: Vec<&str> = tag.split('-').collect();
     let major = parts[0].split('.').next().unwrap_or_default();
     match parse_cuda(major) {
@@ -147,18 +196,34 @@ fn cuda_image(tag: &str, place: Evidence, found: &mut Findings) {
         }
     }
     for part in &parts[1..] {
+        if let Some(version) = part.strip_prefix("cudnn") {
+            cudnn(version, &place, found);
+            continue;
+        }
         let key = match *part {
             "base" | "runtime" | "devel" => "flavor",
             part if part.starts_with(|c: char| c.is_ascii_alphabetic())
-                && part.ends_with(|c: char| c.is_ascii_digit())
-                && !part.starts_with("cudnn") =>
+                && part.ends_with(|c: char| c.is_ascii_digit()) =>
             {
+                system.begin(part);
                 "os"
             }
             _ => continue,
         };
         found.understood(place.clone(), format!("[image] {key} = \"{part}\""));
         found.image.insert(key.into(), (*part).into());
+    }
+}
+
+/// The cuDNN of an image's tag, by its major; newer tags do not say which.
+fn cudnn(version: &str, place: &Evidence, found: &mut Findings) {
+    match parse_cudnn(version) {
+        Ok(cudnn) if found.stack.cudnn.is_none() => {
+            found.understood(place.clone(), format!("[stack] cudnn = \"{version}\""));
+            found.stack.cudnn = Some(cudnn);
+        }
+        Ok(_) => {}
+        Err(_) => found.understood(place.clone(), "cuDNN in a version that the tag does not tell: left to torch"),
     }
 }
 
@@ -171,10 +236,7 @@ fn torch_image(tag: &str, place: Evidence, found: &mut Findings) {
                 found.stack.cuda = Some(cuda);
             }
         } else if let Some(version) = part.strip_prefix("cudnn") {
-            if let Ok(cudnn) = parse_cudnn(version) {
-                found.understood(place.clone(), format!("[stack] cudnn = \"{version}\""));
-                found.stack.cudnn = Some(cudnn);
-            }
+            cudnn(version, &place, found);
         } else if ["runtime", "devel"].contains(&part) {
             found.understood(place.clone(), format!("[image] flavor = \"{part}\""));
             found.image.insert("flavor".into(), part.into());
@@ -215,7 +277,7 @@ const VALUED: [&str; 16] = [
     "--platform",
 ];
 
-fn command(source: SourceText<'_>, words: &[Word], found: &mut Findings) {
+fn command(source: SourceText<'_>, words: &[Word], system: &mut System<'_>, found: &mut Findings) {
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
     let place = |word: &Word| source.span(Some(word.span.clone()));
     let installs = |at: usize| {
@@ -243,6 +305,13 @@ fn command(source: SourceText<'_>, words: &[Word], found: &mut Findings) {
             python(version.trim_start_matches('='), place(word), found);
         }
         return;
+    }
+    const SYSTEM_INSTALLERS: [&str; 6] = ["apt", "apt-get", "aptitude", "dnf", "microdnf", "yum"];
+    if words.iter().any(|word| SYSTEM_INSTALLERS.contains(&word.text.as_str()))
+        && words.iter().any(|word| word.text == "install")
+        && let Some(word) = words.iter().find(|word| is_system_python(&word.text))
+    {
+        system.installs.get_or_insert_with(|| place(word));
     }
     let uv_python = is(0, "uv") && (is(1, "venv") || is(1, "python"));
     for (at, word) in words.iter().enumerate() {

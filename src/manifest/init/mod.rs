@@ -43,6 +43,10 @@ pub struct Machines {
     pub python: Option<PythonVersion>,
 }
 
+/// The Python that an operating system calls `python3`, by the names of that system in images: `ubuntu22.04`,
+/// `ubuntu:22.04`.
+pub type SystemPythons = std::collections::BTreeMap<String, PythonVersion>;
+
 /// A manifest, and what it was made from.
 #[derive(Debug, Clone, Default)]
 pub struct Proposal {
@@ -52,17 +56,17 @@ pub struct Proposal {
     pub notes: Vec<Diagnostic>,
 }
 
-/// Makes a manifest from `sources` and `machines`.
+/// Makes a manifest from `sources` and `machines`; `pythons` is what is known of the systems in images.
 ///
 /// # Errors
 /// A `pyproject.toml` that is not TOML.
-pub fn propose(sources: &[Source<'_>], machines: &Machines) -> Result<Proposal, Failure> {
+pub fn propose(sources: &[Source<'_>], machines: &Machines, pythons: &SystemPythons) -> Result<Proposal, Failure> {
     let mut found = Findings { platform: machines.platform, ..Findings::default() };
     for source in sources {
         match source {
             Source::Pyproject(source) => pyproject::read(*source, &mut found)?,
             Source::Requirements(source) => requirements::read(*source, &mut found),
-            Source::Dockerfile(source) => dockerfile::read(*source, &mut found),
+            Source::Dockerfile(source) => dockerfile::read(*source, pythons, &mut found),
         }
     }
     Ok(found.propose(machines))

@@ -6,7 +6,8 @@ use crate::diag::{Evidence, did_you_mean};
 use crate::matrix::files::Files;
 
 /// Single files of the matrix.
-const FILES: [&str; 5] = ["driver.toml", "gpu.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
+const FILES: [&str; 6] =
+    ["driver.toml", "gpu.toml", "image/os.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
 /// Folders of the matrix, and how their files end.
 const FOLDERS: [(&str, &str); 4] =
     [("cuda/", ".toml"), ("cudnn/", ".toml"), ("torch/", ".toml"), ("snapshot/", ".jsonl")];

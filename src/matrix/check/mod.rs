@@ -7,6 +7,7 @@ mod cuda;
 mod cudnn;
 mod form;
 mod gpu;
+mod image;
 mod index;
 mod place;
 mod snapshot;
@@ -17,7 +18,9 @@ use serde::de::DeserializeOwned;
 use self::form::Sheet;
 use self::place::{Source, Step};
 use super::files::Files;
-use super::schema::{CudaFile, CudnnFile, DriverFile, GpuFile, IndexFile, PackageFile, SnapshotFile, TorchFile};
+use super::schema::{
+    CudaFile, CudnnFile, DriverFile, GpuFile, IndexFile, OsFile, PackageFile, SnapshotFile, TorchFile,
+};
 use crate::diag::{Diagnostic, Evidence};
 
 /// How far to look.
@@ -38,6 +41,7 @@ pub fn check(files: &Files, depth: Depth) -> Vec<Diagnostic> {
     gpu::check(&book, &mut findings);
     cudnn::check(&book, &mut findings);
     torch::check(&book, &mut findings);
+    image::check(&book, &mut findings);
     index::check(&book, &mut findings);
     if depth == Depth::Everything {
         snapshot::check(&book, files, &mut findings);
@@ -98,6 +102,7 @@ struct Book<'a> {
     gpu: Option<Sheet<'a, GpuFile>>,
     cudnns: Vec<Sheet<'a, CudnnFile>>,
     torches: Vec<Sheet<'a, TorchFile>>,
+    os: Option<Sheet<'a, OsFile>>,
     index: Option<Sheet<'a, IndexFile>>,
     package: Option<Sheet<'a, PackageFile>>,
     snapshot: Option<Sheet<'a, SnapshotFile>>,
@@ -114,6 +119,7 @@ impl<'a> Book<'a> {
             gpu: file(files, "gpu.toml", depth, findings),
             cudnns: folder(files, "cudnn/", depth, &mut lost, findings),
             torches: folder(files, "torch/", depth, &mut lost, findings),
+            os: file(files, "image/os.toml", depth, findings),
             index: file(files, "index.toml", depth, findings),
             package: file(files, "package.toml", depth, findings),
             snapshot: file(files, "snapshot/INDEX.toml", depth, findings),

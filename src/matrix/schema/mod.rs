@@ -5,6 +5,7 @@
 mod cuda;
 mod cudnn;
 mod gpu;
+mod image;
 mod index;
 mod torch;
 
@@ -13,6 +14,7 @@ use serde::Deserialize;
 pub use cuda::{BranchRow, CudaFile, CudaReleaseRow, DriverFile, FamilyRow, ForwardRow};
 pub use cudnn::{CudnnBuildRow, CudnnFile, CudnnReleaseRow};
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
+pub use image::{OsFile, OsRow};
 pub use index::{IndexFile, IndexRow, PackageFile, SnapshotFile, SnapshotPackages};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 

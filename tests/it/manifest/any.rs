@@ -1,7 +1,7 @@
 //! Whatever a text holds, it is read or refused: nothing panics, and what is accepted can be written and read again.
 
 use gpulock::diag::SourceText;
-use gpulock::manifest::init::{Machines, Source, propose};
+use gpulock::manifest::init::{Machines, Source, SystemPythons, propose};
 use gpulock::manifest::pyproject::{UvPins, pin};
 use gpulock::manifest::{parse, parse_pyproject, render};
 use gpulock::report::human::{Style, failure};
@@ -93,7 +93,7 @@ proptest! {
     fn projects(text in pieces()) {
         let source = SourceText::new("x", &text);
         for source in [Source::Dockerfile(source), Source::Requirements(source), Source::Pyproject(source)] {
-            if let Ok(proposal) = propose(&[source], &Machines { gpus: vec!["A100".into()], ..Machines::default() }) {
+            if let Ok(proposal) = propose(&[source], &Machines { gpus: vec!["A100".into()], ..Machines::default() }, &SystemPythons::new()) {
                 let written = render(&proposal.manifest);
                 parse(&written, "gpulock.toml").map_err(|refused| TestCaseError::fail(format!("{refused}\n{written}")))?;
             }

@@ -1,20 +1,28 @@
 //! First manifests from what projects have.
 
 use gpulock::diag::{Diagnostic, Evidence, Severity, SourceText};
-use gpulock::manifest::init::{Machines, Proposal, Source, gitattributes, includes, propose};
+use gpulock::manifest::init::{Machines, Proposal, Source, SystemPythons, gitattributes, includes, propose};
 use gpulock::manifest::{parse, render};
 use gpulock::report::human::{Style, diagnostics};
 
+/// Two systems and their Pythons.
+fn pythons() -> SystemPythons {
+    [("ubuntu22.04", "3.10"), ("ubuntu:22.04", "3.10"), ("debian:bookworm", "3.11")]
+        .map(|(name, python)| (name.to_owned(), python.parse().unwrap()))
+        .into()
+}
+
 fn from_dockerfile(text: &str) -> Proposal {
-    propose(&[Source::Dockerfile(SourceText::new("Dockerfile", text))], &Machines::default()).unwrap()
+    propose(&[Source::Dockerfile(SourceText::new("Dockerfile", text))], &Machines::default(), &pythons()).unwrap()
 }
 
 fn from_requirements(text: &str) -> Proposal {
-    propose(&[Source::Requirements(SourceText::new("requirements.txt", text))], &Machines::default()).unwrap()
+    propose(&[Source::Requirements(SourceText::new("requirements.txt", text))], &Machines::default(), &pythons())
+        .unwrap()
 }
 
 fn from_pyproject(text: &str) -> Proposal {
-    propose(&[Source::Pyproject(SourceText::new("pyproject.toml", text))], &Machines::default()).unwrap()
+    propose(&[Source::Pyproject(SourceText::new("pyproject.toml", text))], &Machines::default(), &pythons()).unwrap()
 }
 
 /// The lines of the written manifest that say something.
@@ -74,6 +82,7 @@ RUN pip3 install -e . ./wheels/x.whl "transformers==$HF"
             "torch = \"==2.3.0\"",
             "torchvision = \">=0.18\"",
             "cuda = \"12\"",
+            "cudnn = \"8\"",
             "variant = \"cu121\"",
             "[packages]",
             "numpy = \"<2\"",
@@ -122,6 +131,27 @@ fn a_torch_image_and_a_here_document() {
         ]
     );
     assert!(warnings(&proposal).is_empty());
+}
+
+#[test]
+fn the_python_of_the_system() {
+    let cuda = |rest: &str| lines(&from_dockerfile(&format!("FROM nvidia/cuda:{rest}")));
+    let apt = "RUN apt-get update && apt-get install -y git python3-pip && pip3 install torch==2.1.0\n";
+    let found = cuda(&format!("12.1.1-cudnn8-devel-ubuntu22.04\n{apt}"));
+    let stack = ["[stack]", "python = \"3.10\"", "torch = \"==2.1.0\"", "cuda = \"12\"", "cudnn = \"8\""];
+    assert_eq!(found[..5], stack, "{found:#?}");
+    // What is installed beside it, or by another tool, wins.
+    let other = cuda(&format!("12.1.1-base-ubuntu22.04\n{apt}RUN apt-get install -y python3.12\n"));
+    assert!(other.contains(&"python = \"3.12\"".into()), "{other:#?}");
+    // The system's Python is not used, or not known; the tag does not say which cuDNN.
+    let unused = cuda("12.4.1-cudnn-runtime-ubuntu22.04\nRUN apt-get install -y git\n");
+    assert_eq!(unused[..2], ["[stack]", "cuda = \"12\""], "{unused:#?}");
+    let unknown = from_dockerfile(&format!("FROM nvidia/cuda:12.4.1-base-ubuntu21.10\n{apt}"));
+    assert_eq!(warnings(&unknown), [(2, "which Python this system calls python3 is not known here")]);
+    // A later stage that begins from another image has another system.
+    let debian = from_dockerfile("FROM ubuntu:22.04 AS a\nFROM debian:bookworm-slim\nRUN apt install python3\n");
+    assert_eq!(lines(&debian), with_target(&["[stack]", "python = \"3.11\""]));
+    assert_eq!(warnings(&debian), []);
 }
 
 #[test]
@@ -270,7 +300,7 @@ fn machines_win_over_guesses() {
         python: Some("3.12".parse().unwrap()),
     };
     let source = Source::Dockerfile(SourceText::new("Dockerfile", "FROM x\nENV TORCH_CUDA_ARCH_LIST=8.6\n"));
-    let proposal = propose(&[source], &machines).unwrap();
+    let proposal = propose(&[source], &machines, &pythons()).unwrap();
     let expected = [
         "[stack]",
         "python = \"3.12\"",
