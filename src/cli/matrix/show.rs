@@ -1,5 +1,6 @@
 //! `gpulock matrix show`: tables of the matrix.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::cli::{Answer, Format, Globals, output};
@@ -18,9 +19,9 @@ pub struct Args {
     /// These torch releases only: "2.8", ">=2.7,<2.9"
     #[arg(long, value_parser = parse_specifiers, env = "GPULOCK_TORCH")]
     torch: Option<Specifiers>,
-    /// What goes with this GPU only: "RTX 5090", "H100", "sm_90"
-    #[arg(long, env = "GPULOCK_GPU")]
-    gpu: Option<String>,
+    /// What goes with this GPU only: "RTX 5090", "H100", "sm_90"; with all of them where repeated
+    #[arg(long = "gpu", value_name = "GPU", env = "GPULOCK_GPU", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
+    gpus: Vec<String>,
     /// Builds for this platform: linux-x86_64 or linux-aarch64
     #[arg(long, value_parser = parse_platform, default_value_t, env = "GPULOCK_PLATFORM")]
     platform: Platform,
@@ -59,7 +60,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             Some(TopicArg::All) => Topic::All,
         },
         torch: args.torch.clone(),
-        gpu: args.gpu.as_deref().map(|name| find_gpu(&matrix, name)).transpose()?,
+        gpus: args.gpus.iter().map(|name| find_gpu(&matrix, name)).collect::<Result<_, _>>()?,
         platform: args.platform,
     };
     let tables = Tables::gather(&matrix, &ask)?;

@@ -41,8 +41,8 @@ pub struct Ask {
     pub topic: Topic,
     /// torch releases to show; all when absent.
     pub torch: Option<Specifiers>,
-    /// What goes with this GPU only.
-    pub gpu: Option<Gpu>,
+    /// What goes with all of these GPUs only.
+    pub gpus: Vec<Gpu>,
     /// Builds for this platform.
     pub platform: Platform,
 }
@@ -52,6 +52,7 @@ pub struct Ask {
 pub struct Tables<'m> {
     schema: &'static str,
     platform: Platform,
+    /// The GPUs that were asked for: `sm_90`, or `sm_80, sm_90`.
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +94,13 @@ pub const COMMANDS: &[Command] = &[
     Command { shows: "CUDA toolkit", command: "nvcc --version" },
 ];
 
+/// Capabilities, each once: `sm_80, sm_90`.
+fn sm_list(gpus: &[Gpu]) -> String {
+    let mut names: Vec<String> = gpus.iter().map(|gpu| gpu.capability.sm()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
 impl<'m> Tables<'m> {
     /// Gathers what `ask` asks for.
     ///
@@ -105,7 +113,7 @@ impl<'m> Tables<'m> {
         Ok(Self {
             schema: "gpulock.matrix/1",
             platform: ask.platform,
-            gpu: ask.gpu.as_ref().map(|gpu| gpu.capability.sm()),
+            gpu: (!ask.gpus.is_empty()).then(|| sm_list(&ask.gpus)),
             builds: of(Topic::Stacks).map(|()| rows::builds(matrix, ask)).transpose()?,
             torch: of(Topic::Torch).map(|()| rows::torch(matrix, ask)).transpose()?,
             cuda: of(Topic::Cuda).map(|()| rows::cuda(matrix, ask)).transpose()?,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Ask;
 use crate::diag::Failure;
-use crate::matrix::schema::{Basis, GpuClass, TorchBuildRow, TorchReleaseRow};
+use crate::matrix::schema::{self, Basis, GpuClass, TorchBuildRow, TorchReleaseRow};
 use crate::matrix::{Gpu, Matrix, Served};
 use crate::python::Platform;
 use crate::version::{Capability, Cuda as CudaMinor, Cudnn as CudnnVersion, Glibc, GpuCode, Nccl};
@@ -25,9 +25,9 @@ pub(super) struct Build<'m> {
     pub(super) python: Option<&'m [String]>,
     pub(super) glibc: Option<&'m Glibc>,
     pub(super) code: Option<&'m [GpuCode]>,
-    /// What of `code` serves the GPU that was asked for.
+    /// What of `code` serves the GPUs that were asked for, as far as it is known: `sm_80, sm_90`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) serves_by: Option<GpuCode>,
+    pub(super) serves_by: Option<String>,
     pub(super) torchvision: Option<Vec<String>>,
     pub(super) torchaudio: Option<Vec<String>>,
     pub(super) basis: &'static str,
@@ -128,10 +128,10 @@ pub(super) fn builds<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Build<'m>>
     let mut rows = Vec::new();
     for release in releases(matrix, ask)? {
         for build in release.builds.iter().filter(|build| build.platform == ask.platform) {
-            let Some(serves_by) = serves(matrix, build.code.as_deref(), build.cuda, ask.gpu.as_ref())? else {
+            let Some(serves_by) = serves(matrix, build.code.as_deref(), build.cuda, &ask.gpus)? else {
                 continue;
             };
-            rows.push(row(matrix, release, build, serves_by, ask.gpu.as_ref())?);
+            rows.push(row(matrix, release, build, serves_by, &ask.gpus)?);
         }
     }
     Ok(rows)
@@ -141,12 +141,12 @@ fn row<'m>(
     matrix: &'m Matrix,
     release: &'m TorchReleaseRow,
     build: &'m TorchBuildRow,
-    serves_by: Option<GpuCode>,
-    gpu: Option<&Gpu>,
+    serves_by: Vec<GpuCode>,
+    gpus: &[Gpu],
 ) -> Result<Build<'m>, Failure> {
-    let gpus = matrix.gpu()?;
     let mut driver = build.cuda.map(|cuda| support(matrix, cuda)).transpose()?;
-    if let (Some(support), Some(row)) = (&mut driver, gpu.and_then(|gpu| gpus.get(gpu.capability))) {
+    for row in capabilities(matrix, gpus)? {
+        let Some(support) = &mut driver else { break };
         // A driver that does not know the GPU runs nothing on it.
         let first = first_driver(matrix, row.first_driver.as_ref(), row.first_cuda)?;
         support.floor = support.floor.take().max(first);
@@ -164,7 +164,8 @@ fn row<'m>(
         python: build.python.as_deref(),
         glibc: build.glibc.as_ref(),
         code: build.code.as_deref(),
-        serves_by,
+        serves_by: (!serves_by.is_empty())
+            .then(|| serves_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
         torchvision: release.torchvision.as_ref().map(|list| texts(list)),
         torchaudio: release.torchaudio.as_ref().map(|list| texts(list)),
         basis: match build.basis {
@@ -177,21 +178,34 @@ fn row<'m>(
     })
 }
 
-/// What of `code` serves the GPU: `None` when nothing does, `Some(None)` when that is not known or not asked.
+/// What of `code` serves the GPUs: `None` when one of them is not served, nothing when that is not known or not asked.
 fn serves(
     matrix: &Matrix,
     code: Option<&[GpuCode]>,
     cuda: Option<CudaMinor>,
-    gpu: Option<&Gpu>,
-) -> Result<Option<Option<GpuCode>>, Failure> {
-    let Some(gpu) = gpu else { return Ok(Some(None)) };
+    gpus: &[Gpu],
+) -> Result<Option<Vec<GpuCode>>, Failure> {
+    if gpus.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
     let Some(cuda) = cuda else { return Ok(None) };
-    let Some(code) = code else { return Ok(Some(None)) };
+    let Some(code) = code else { return Ok(Some(Vec::new())) };
     let isa = matrix.cuda()?.get(cuda).and_then(|file| file.ptx_isa.as_ref());
-    Ok(match matrix.gpu()?.serve(code, gpu.capability, Some(cuda), isa, None) {
-        Served::Sass(code) | Served::Ptx(code) => Some(Some(code)),
-        Served::PtxTooNew(_) | Served::No => None,
-    })
+    let mut by = Vec::new();
+    for gpu in gpus {
+        match matrix.gpu()?.serve(code, gpu.capability, Some(cuda), isa, None) {
+            Served::Sass(code) | Served::Ptx(code) => by.push(code),
+            Served::PtxTooNew(_) | Served::No => return Ok(None),
+        }
+    }
+    by.dedup();
+    Ok(Some(by))
+}
+
+/// The rows of GPUs, of those that the matrix knows.
+fn capabilities<'m>(matrix: &'m Matrix, gpus: &[Gpu]) -> Result<Vec<&'m schema::GpuRow>, Failure> {
+    let facts = matrix.gpu()?;
+    Ok(gpus.iter().filter_map(|gpu| facts.get(gpu.capability)).collect())
 }
 
 fn support(matrix: &Matrix, cuda: CudaMinor) -> Result<Support, Failure> {
@@ -215,11 +229,11 @@ pub(super) fn torch<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Torch<'m>>,
     for release in releases(matrix, ask)? {
         let mut variants = Vec::new();
         for build in release.builds.iter().filter(|build| build.platform == ask.platform) {
-            if serves(matrix, build.code.as_deref(), build.cuda, ask.gpu.as_ref())?.is_some() {
+            if serves(matrix, build.code.as_deref(), build.cuda, &ask.gpus)?.is_some() {
                 variants.push(Variant { variant: &build.variant, index: &build.index });
             }
         }
-        if variants.is_empty() && ask.gpu.is_some() {
+        if variants.is_empty() && !ask.gpus.is_empty() {
             continue;
         }
         rows.push(Torch {
@@ -253,7 +267,7 @@ pub(super) fn cuda<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Cuda<'m>>, F
             .filter(|row| row.last_cuda.is_none_or(|last| last >= file.cuda))
             .map(|row| row.capability)
             .collect();
-        let gpu_fits = ask.gpu.as_ref().is_none_or(|gpu| supported.contains(&gpu.capability));
+        let gpu_fits = ask.gpus.iter().all(|gpu| supported.contains(&gpu.capability));
         let torch_fits = used.as_ref().is_none_or(|used| used.contains(&file.cuda));
         if !gpu_fits || !torch_fits {
             continue;
@@ -276,15 +290,14 @@ pub(super) fn cuda<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Cuda<'m>>, F
 
 pub(super) fn driver<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Driver<'m>>, Failure> {
     let facts = matrix.cuda()?;
-    let gpu = match &ask.gpu {
-        Some(gpu) => matrix.gpu()?.get(gpu.capability),
-        None => None,
-    };
-    let first = gpu.and_then(|row| first_driver(matrix, row.first_driver.as_ref(), row.first_cuda).transpose());
-    let first = first.transpose()?;
+    let mut first = None;
+    let mut last: Option<u32> = None;
+    for row in capabilities(matrix, &ask.gpus)? {
+        first = first.max(first_driver(matrix, row.first_driver.as_ref(), row.first_cuda)?);
+        last = last.into_iter().chain(row.last_branch).min();
+    }
     let fits = |branch: u32| {
-        first.as_ref().is_none_or(|first| branch >= first.major())
-            && gpu.and_then(|row| row.last_branch).is_none_or(|last| branch <= last)
+        first.as_ref().is_none_or(|first| branch >= first.major()) && last.is_none_or(|last| branch <= last)
     };
     let row = |row: &'m crate::matrix::schema::BranchRow| Driver {
         branch: row.branch,
@@ -317,7 +330,7 @@ pub(super) fn gpus<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<GpuRow<'m>>,
     let file = matrix.gpu()?.file();
     let mut rows = Vec::new();
     for row in file.gpus.iter().rev() {
-        if ask.gpu.as_ref().is_some_and(|gpu| gpu.capability != row.capability) {
+        if !ask.gpus.is_empty() && ask.gpus.iter().all(|gpu| gpu.capability != row.capability) {
             continue;
         }
         let products = file.products.iter().filter(|product| product.capability == row.capability);
@@ -361,9 +374,9 @@ pub(super) fn cudnn<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Cudnn<'m>>,
         for build in release.builds.iter().rev() {
             let documented = |gpu: &Gpu| build.capabilities.as_ref().is_none_or(|all| all.contains(&gpu.capability));
             let newest = matrix.cuda()?.cudas.iter().rev().map(|file| file.cuda).find(|cuda| cuda.major == build.cuda);
-            let fits = match (&build.code, &ask.gpu) {
-                (Some(code), gpu) => serves(matrix, Some(code), newest, gpu.as_ref())?.is_some(),
-                (None, gpu) => gpu.as_ref().is_none_or(documented),
+            let fits = match &build.code {
+                Some(code) => serves(matrix, Some(code), newest, &ask.gpus)?.is_some(),
+                None => ask.gpus.iter().all(documented),
             };
             if !fits {
                 continue;

@@ -4,7 +4,7 @@ use gpulock::matrix::Matrix;
 use gpulock::report::matrix::{Ask, Tables, Topic};
 
 fn ask(topic: Topic) -> Ask {
-    Ask { topic, torch: None, gpu: None, platform: Default::default() }
+    Ask { topic, torch: None, gpus: Vec::new(), platform: Default::default() }
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn what_goes_with_what() {
 fn of_one_gpu_only_what_serves_it() {
     let matrix = Matrix::embedded();
     let gpu = matrix.gpu().unwrap().find("RTX 5090").unwrap();
-    let tables = Tables::gather(&matrix, &Ask { gpu: Some(gpu), ..ask(Topic::Stacks) }).unwrap();
+    let tables = Tables::gather(&matrix, &Ask { gpus: vec![gpu], ..ask(Topic::Stacks) }).unwrap();
     let json: serde_json::Value = serde_json::from_str(&tables.json()).unwrap();
     let builds = json["builds"].as_array().unwrap();
     assert!(builds.iter().all(|build| build["variant"] != "cu126" && build["variant"] != "cu118"));
@@ -34,6 +34,28 @@ fn of_one_gpu_only_what_serves_it() {
     assert_eq!(first["driver"]["floor"], "570.26");
     assert_eq!(json["schema"], "gpulock.matrix/1");
     assert_eq!(json["gpu"], "sm_120");
+}
+
+#[test]
+fn of_several_gpus_what_serves_all_of_them() {
+    let matrix = Matrix::embedded();
+    let gpus: Vec<_> = ["V100", "RTX 5090"].map(|name| matrix.gpu().unwrap().find(name).unwrap()).into();
+    let ask = Ask { gpus, torch: Some("==2.7.1".parse().unwrap()), ..ask(Topic::All) };
+    let tables = Tables::gather(&matrix, &ask).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&tables.json()).unwrap();
+    let builds = json["builds"].as_array().unwrap();
+    assert!(builds.iter().all(|build| build["serves_by"] == "sm_70, sm_120"), "{builds:#?}");
+    // 2.7.1+cu128 has no sm_70, cu118 and cu126 no sm_120: with one GPU each there are builds.
+    assert_eq!(builds.len(), 0);
+    assert_eq!(json["gpu"], "sm_70, sm_120");
+    let rows = |key: &str| json[key].as_array().unwrap().len();
+    assert_eq!(rows("gpus"), 2);
+    // The last branch for one is R580, the first for the other R570.
+    let branches: Vec<u64> =
+        json["driver"].as_array().unwrap().iter().map(|row| row["branch"].as_u64().unwrap()).collect();
+    assert!(branches.iter().all(|branch| (570..=580).contains(branch)) && branches.len() >= 2, "{branches:?}");
+    let every = Ask { torch: None, topic: Topic::Stacks, ..ask };
+    assert!(Tables::gather(&matrix, &every).unwrap().human().contains("sm_70, sm_120"));
 }
 
 #[test]
