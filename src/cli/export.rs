@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::input::{self, Place};
 use super::source::Source;
@@ -20,7 +21,7 @@ use crate::render::{self, Beside, Format};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// requirements (hashes), constraints, pylock (PEP 751) or uv (edits pyproject.toml)
-    #[arg(id = "export-format", value_name = "FORMAT")]
+    #[arg(id = "export-format", value_name = "FORMAT", value_parser = formats())]
     format: Format,
     #[command(flatten)]
     place: Place,
@@ -33,6 +34,11 @@ pub struct Args {
     /// For `pylock`: a folder with wheels whose address is not known
     #[arg(long, value_name = "DIR", env = "GPULOCK_WHEELS")]
     wheels: Option<String>,
+}
+
+/// The formats by name: a mistyped one is answered with the list and the one that was meant.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
 }
 
 /// Runs it.

@@ -8,6 +8,7 @@ mod matrix;
 mod output;
 mod progress;
 mod resolve;
+mod schema;
 mod source;
 mod summary;
 mod switch;
@@ -45,6 +46,8 @@ enum Command {
     Why(why::Args),
     /// Show, validate, refresh and audit the compatibility matrix
     Matrix(matrix::Args),
+    /// Print the JSON Schema of the manifest, of the lock in JSON, and of other results
+    Schema(schema::Args),
     /// Print a completion script
     Completions {
         /// Shell to complete for
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Export(args) => export::run(args, globals),
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
+        Command::Schema(args) => schema::run(args, globals),
         Command::Completions { shell } => completions(*shell, globals),
         Command::Man => man(globals),
     };

@@ -94,7 +94,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         }
     }
     if !conflicts.is_empty() {
-        has_torch(&requests, &source, globals)?;
+        has_torch(&requests, &source, &matrix, globals)?;
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
@@ -143,10 +143,16 @@ fn ours(path: &Path) -> Result<(), Failure> {
 }
 
 /// Without a stack, looks whether the index that torch comes from has any: its address may be wrong.
-fn has_torch(requests: &[Request], source: &Source<'_>, globals: &Globals) -> Result<(), Failure> {
+fn has_torch(requests: &[Request], source: &Source<'_>, matrix: &Matrix, globals: &Globals) -> Result<(), Failure> {
     let Ok(torch) = "torch".parse::<PackageName>() else { return Ok(()) };
     let of_request = |request: &Request| request.pinned_index(&torch).unwrap_or(source.default_index()).to_owned();
-    let indexes: BTreeSet<String> = requests.iter().map(of_request).collect();
+    let mut indexes: BTreeSet<String> = BTreeSet::new();
+    for request in requests {
+        // What the matrix alone answered says nothing about an index.
+        if !request.variant_is_unknown(matrix)? {
+            indexes.insert(of_request(request));
+        }
+    }
     for index in indexes.iter().filter(|_| !globals.offline) {
         if source.versions(index, &torch)?.is_empty() {
             let url = source.url(index).unwrap_or_default();

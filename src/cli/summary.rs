@@ -205,7 +205,7 @@ pub fn conflict(conflict: &Conflict, globals: &Globals) -> String {
     } else {
         text.push_str(&format!("  {}\n", style.fix("what would work:")));
         for repair in &conflict.repairs {
-            let repair = format!("{}  ->  {}", repair.change, repair.gives.words());
+            let repair = format!("{}  ->  {}", repair.change, repair.words());
             let _ = writeln!(text, "    - {}", printable(&repair));
         }
     }

@@ -193,13 +193,15 @@ pub fn parse_driver(text: &str) -> Result<Constraint<Driver>, Invalid> {
     constraint(not_empty(text)?, fix)
 }
 
-/// glibc: `2.31`.
+/// glibc: `2.31`, or `>=2.31`, which says the same: the oldest of the machines.
 ///
 /// # Errors
 /// Text that is not two or three numbers.
 pub fn parse_glibc(text: &str) -> Result<Glibc, Invalid> {
     let fix = "write what `ldd --version` prints, such as `2.31`";
-    not_empty(text)?.parse().map_err(|error: ParseError| Invalid::new(error.to_string(), fix))
+    let trimmed = not_empty(text)?;
+    let version = trimmed.strip_prefix(">=").unwrap_or(trimmed).trim();
+    version.parse().map_err(|error: ParseError| Invalid::new(error.to_string(), fix))
 }
 
 /// Platform: `linux-x86_64` or `linux-aarch64`.

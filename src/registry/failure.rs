@@ -10,6 +10,15 @@ use crate::python::PackageName;
 
 const OFFLINE: &str = "or use `--offline` to go without the network";
 
+/// What else there is where an index cannot be reached: another address of it, or no index at all.
+fn otherwise(index: &IndexSource) -> String {
+    format!(
+        "name a mirror of it (`--mirror {}=URL`), use `--offline` to go without the network, or lock what the matrix \
+         knows with `--allow-pending`",
+        index.name
+    )
+}
+
 /// `url` as it may be shown.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
@@ -32,7 +41,7 @@ pub(super) fn unreachable(index: &IndexSource, url: &Url, tries: u32, fact: &str
         format!("index `{}` could not be read at {}: {fact}", index.name, shown(url)),
         format!("{} ({tries})", shown(url)),
         fact.into(),
-        format!("{fix}, {OFFLINE}"),
+        format!("{fix}; or {}", otherwise(index)),
     )
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Package, Target};
-use crate::resolve::{Conflict, Fact, Repair};
+use crate::resolve::{Conflict, Fact, Gives, Repair};
 
 /// `gpulock.lock/1`: the lock, with the packages of each target in full. `version` is that of the lock's format.
 pub fn lock(lock: &Lock) -> String {
@@ -200,6 +200,16 @@ struct FactJson<'c> {
 struct RepairJson<'c> {
     change: &'c str,
     gives: GivesJson<'c>,
+    /// What the lowest driver that `change` allows gives, where that is something else.
+    #[serde(rename = "at-bound", skip_serializing_if = "Option::is_none")]
+    at_bound: Option<AtBoundJson<'c>>,
+}
+
+#[derive(Serialize)]
+struct AtBoundJson<'c> {
+    driver: String,
+    #[serde(flatten)]
+    gives: GivesJson<'c>,
 }
 
 #[derive(Serialize)]
@@ -210,9 +220,13 @@ struct GivesJson<'c> {
 
 impl<'c> ConflictJson<'c> {
     fn new(conflict: &'c Conflict) -> Self {
-        let repair = |Repair { change, gives }: &'c Repair| RepairJson {
+        let given = |gives: &'c Gives| GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() };
+        let repair = |Repair { change, gives, at_bound }: &'c Repair| RepairJson {
             change,
-            gives: GivesJson { torch: &gives.torch, variant: gives.variant.as_deref() },
+            gives: given(gives),
+            at_bound: at_bound
+                .as_ref()
+                .map(|(driver, gives)| AtBoundJson { driver: driver.to_string(), gives: given(gives) }),
         };
         Self {
             schema: "gpulock.conflict/1",

@@ -3,5 +3,6 @@
 pub mod human;
 pub mod json;
 pub mod matrix;
+pub mod schema;
 
 pub use human::Style;

@@ -11,8 +11,8 @@ use super::solution::Gives;
 use super::{Request, candidate};
 use crate::diag::{Diagnostic, Failure};
 use crate::python::{PackageName, PythonVersion};
-use crate::version::Pep440;
 use crate::version::pep440::LocalSegment;
+use crate::version::{Driver, Pep440};
 
 /// There is no stack for a target.
 #[derive(Debug, Clone)]
@@ -34,8 +34,22 @@ pub struct Conflict {
 pub struct Repair {
     /// `torch >=2.7`
     pub change: String,
-    /// What it gives.
+    /// What it gives when it is applied as it is written.
     pub gives: Gives,
+    /// For a lower bound on the driver, of which the newest driver counts: the bound itself, and what that driver gives
+    /// where it is something else.
+    pub at_bound: Option<(Driver, Gives)>,
+}
+
+impl Repair {
+    /// What it gives, in words: `torch 2.15.0, cu132; with driver 570.26 itself: torch 2.13.0, cu129`.
+    pub fn words(&self) -> String {
+        let gives = self.gives.words();
+        match &self.at_bound {
+            Some((driver, other)) => format!("{gives}; with driver {driver} itself: {}", other.words()),
+            None => gives,
+        }
+    }
 }
 
 /// How many premises an explanation shows.

@@ -29,6 +29,7 @@ pub use solution::{Chosen, Gives, GpuService, Solution, Stack as SolvedStack};
 pub use solve::{Outcome, resolve, resolve_all};
 pub use why::{Why, why};
 
+use crate::diag::Failure;
 use crate::manifest::{Ask, Index, Manifest, Stack, Target};
 use crate::matrix::Matrix;
 use crate::python::{Catalog, PackageName, PythonVersion};
@@ -57,6 +58,20 @@ impl Request {
             indexes: manifest.indexes.clone(),
         };
         manifest.targets.iter().map(request).collect()
+    }
+
+    /// Whether the wheel label that is asked for is one that no build for this platform has, and that no index of the
+    /// manifest may have.
+    ///
+    /// # Errors
+    /// When the matrix cannot be read.
+    pub fn variant_is_unknown(&self, matrix: &Matrix) -> Result<bool, Failure> {
+        let Some(variant) = &self.stack.variant else { return Ok(false) };
+        let torch = |package: &PackageName| package.as_str() == "torch";
+        if self.indexes.iter().any(|index| index.packages.iter().any(torch)) {
+            return Ok(false);
+        }
+        Ok(matrix.torch()?.builds(self.target.platform).all(|build| build.row().variant != *variant))
     }
 
     /// The index that a package is pinned to.

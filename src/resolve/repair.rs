@@ -8,8 +8,9 @@ use super::candidate::candidates;
 use super::explain::{Conflict, Derivation, Repair, inputs};
 use super::solve::{self, Attempt};
 use super::value::{Change, changes};
-use super::{Context, Input, Keep, Machine, Request};
+use super::{Context, Gives, Input, Keep, Machine, Request};
 use crate::diag::Failure;
+use crate::version::Driver;
 
 /// How many values of one input are tried in one direction.
 const MOST_TRIES: usize = 60;
@@ -26,11 +27,7 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
     let derivation = derivation(request, &core, context)?.filter(|found| !found.premises.is_empty()).unwrap_or(first);
     let mut repairs = Vec::new();
     for input in &core {
-        repairs.extend(
-            single(request, input, context)?
-                .into_iter()
-                .map(|(change, solved)| Repair { change: change.text, gives: solved }),
-        );
+        repairs.extend(single(request, input, context)?.into_iter().map(Found::repair));
     }
     let mut conflict = Conflict {
         target: request.target.name.clone(),
@@ -48,7 +45,7 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
         && let Ok(solution) = attempt(request, &Context { pending: true, ..*context })?
     {
         let change = "resolve without --offline, or with --allow-pending".to_owned();
-        conflict.repairs.push(Repair { change, gives: solution.gives() });
+        conflict.repairs.push(Repair { change, gives: solution.gives(), at_bound: None });
     }
     conflict.repairs.dedup();
     Ok(conflict)
@@ -143,7 +140,27 @@ pub(super) fn without(request: &Request, input: &Input) -> Request {
     changed
 }
 
-type Found = (Change, super::Gives);
+/// A change that is enough.
+struct Found {
+    /// As it is written; `gives` is what comes of just that.
+    change: Change,
+    gives: Gives,
+    /// The nearest value, and what it gives.
+    nearest: (Change, Gives),
+}
+
+impl Found {
+    fn repair(self) -> Repair {
+        let at_bound = at_bound(&self.change, &self.gives, self.nearest.1);
+        Repair { change: self.change.text, gives: self.gives, at_bound }
+    }
+}
+
+/// What the driver in a lower bound gives, where the bound gives something else.
+fn at_bound(change: &Change, gives: &Gives, nearest: Gives) -> Option<(Driver, Gives)> {
+    let driver = change.lowest_driver()?;
+    (nearest != *gives).then(|| (driver.clone(), nearest))
+}
 
 /// The nearest changes of one input that are enough.
 fn single(request: &Request, input: &Input, context: &Context<'_>) -> Result<Vec<Found>, Failure> {
@@ -161,15 +178,14 @@ fn single(request: &Request, input: &Input, context: &Context<'_>) -> Result<Vec
                 failed = Some(change);
                 continue;
             };
+            let nearest = (change.clone(), solution.gives());
             // The loosest way to write it, if that holds too.
-            let loose = change.loosened(request, input, failed.as_ref());
-            found.push(match loose {
-                Some(loose) => match attempt(&loose.request, context)? {
-                    Ok(solution) => (loose, solution.gives()),
-                    Err(_) => (change, solution.gives()),
-                },
-                None => (change, solution.gives()),
-            });
+            let loose = match change.loosened(request, input, failed.as_ref()) {
+                Some(loose) => attempt(&loose.request, context)?.ok().map(|solution| (loose, solution.gives())),
+                None => None,
+            };
+            let (change, gives) = loose.unwrap_or_else(|| nearest.clone());
+            found.push(Found { change, gives, nearest });
             break;
         }
     }
@@ -189,13 +205,21 @@ fn pairs(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Vec
                 return Ok(repairs);
             }
             let relaxed = without(request, second);
-            for (change, _) in single(&relaxed, first, context)? {
-                let with_second = change.carried_to(request, first);
-                let Some((other, gives)) = single(&with_second, second, context)?.into_iter().next() else { continue };
-                let text = format!("{} and {}", change.text, other.text);
-                let swapped = format!("{} and {}", other.text, change.text);
+            for found in single(&relaxed, first, context)? {
+                // Under a lower bound of the driver any newer one would do; the bound itself has to.
+                let carried = if found.change.lowest_driver().is_some() { &found.nearest.0 } else { &found.change };
+                let with_second = carried.carried_to(request, first);
+                let Some(other) = single(&with_second, second, context)?.into_iter().next() else { continue };
+                let Ok(both) = attempt(&found.change.carried_to(&other.change.request, first), context)? else {
+                    continue;
+                };
+                let gives = both.gives();
+                let text = format!("{} and {}", found.change.text, other.change.text);
+                let swapped = format!("{} and {}", other.change.text, found.change.text);
                 if repairs.iter().all(|known| known.change != swapped && known.change != text) {
-                    repairs.push(Repair { change: text, gives });
+                    let at_bound = at_bound(&found.change, &gives, other.gives)
+                        .or_else(|| at_bound(&other.change, &gives, other.nearest.1));
+                    repairs.push(Repair { change: text, gives, at_bound });
                 }
                 break;
             }

@@ -30,6 +30,15 @@ pub enum Outcome {
 /// # Errors
 /// What cannot be answered: unknown GPU names, catalogs that fail.
 pub fn resolve(request: &Request, context: &Context<'_>) -> Result<Outcome, Failure> {
+    if !context.offline && request.variant_is_unknown(context.matrix)? {
+        // No index has what was never built: the matrix answers, and no index is asked.
+        let snapshot = context.matrix.snapshot();
+        return answer(request, &Context { catalog: &snapshot, offline: true, pending: true, ..*context });
+    }
+    answer(request, context)
+}
+
+fn answer(request: &Request, context: &Context<'_>) -> Result<Outcome, Failure> {
     match attempt(request, context)? {
         Ok(solution) => Ok(Outcome::Solved(solution)),
         Err(derivation) => repair::conflict(request, context, *derivation).map(|c| Outcome::Conflict(Box::new(c))),
@@ -108,7 +117,7 @@ fn apart(requests: &[Request], contexts: &[Context<'_>]) -> Result<Conflict, Fai
         target: requests.iter().map(|request| request.target.name.as_str()).collect::<Vec<_>>().join(", "),
         explanation: derivation.text(),
         facts: Vec::new(),
-        repairs: gives.map(|gives| Repair { change, gives }).into_iter().collect(),
+        repairs: gives.map(|gives| Repair { change, gives, at_bound: None }).into_iter().collect(),
         warnings,
     })
 }

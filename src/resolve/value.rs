@@ -234,7 +234,7 @@ fn change(request: &Request, input: &Input, value: Value, upward: bool) -> Chang
         }
         Value::Driver(driver) => {
             changed.target.driver = Some(Constraint::of(ConstraintOperator::Equal, driver.clone()));
-            format!("driver {driver}")
+            format!("driver = \"{driver}\"")
         }
         Value::Python(python) => {
             changed.stack.python = Some(PythonAsk::Exact(*python));
@@ -285,6 +285,14 @@ fn set_specifiers(request: &mut Request, input: &Input, specifiers: Specifiers) 
 }
 
 impl Change {
+    /// The driver that stands in a lower bound on it.
+    pub fn lowest_driver(&self) -> Option<&Driver> {
+        match &self.value {
+            Value::Driver(driver) if self.upward => Some(driver),
+            _ => None,
+        }
+    }
+
     /// The loosest constraint in the same direction: `>=` the value, or `<` the nearest value that failed.
     pub fn loosened(&self, request: &Request, input: &Input, failed: Option<&Self>) -> Option<Self> {
         let mut changed = request.clone();
@@ -302,9 +310,11 @@ impl Change {
                 set_specifiers(&mut changed, input, specifier.into());
                 text
             }
-            // The oldest driver of the machines becomes this one; the request that was tried says just that.
             Value::Driver(driver) if self.upward => {
-                return Some(Self { text: format!("driver >={driver}"), ..self.clone() });
+                let constraint = Constraint::of(ConstraintOperator::AtLeast, driver.clone());
+                let text = format!("driver {constraint}");
+                changed.target.driver = Some(constraint);
+                text
             }
             Value::Driver(driver) => {
                 let asked = request.target.driver.as_ref().and_then(|asked| asked.bounds().first());
@@ -312,14 +322,17 @@ impl Change {
                     Some(Value::Driver(next)) => Some(next),
                     _ => asked.map(|bound| &bound.version),
                 };
-                let text = match next {
+                let (operator, bound) = match next {
                     Some(next) if next.major() != driver.major() => {
-                        format!("driver <{} (R{})", next.major(), driver.major())
+                        (ConstraintOperator::Less, Driver::from_numbers(&[next.major()]))
                     }
-                    Some(next) => format!("driver <{next}"),
-                    None => format!("driver <={driver} (R{})", driver.major()),
+                    Some(next) => (ConstraintOperator::Less, next.clone()),
+                    None => (ConstraintOperator::AtMost, driver.clone()),
                 };
-                return Some(Self { text, ..self.clone() });
+                let constraint = Constraint::of(operator, bound);
+                let text = format!("driver {constraint} (R{})", driver.major());
+                changed.target.driver = Some(constraint);
+                text
             }
             Value::Python(python) => {
                 let sign = if self.upward { ">=" } else { "<=" };

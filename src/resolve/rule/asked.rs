@@ -1,7 +1,7 @@
 //! Facts behind what is asked of CUDA and of libraries.
 
 use super::{Fact, Verdict, matches_labelled};
-use crate::diag::Failure;
+use crate::diag::{Failure, did_you_mean};
 use crate::matrix::{Matrix, TorchBuild};
 use crate::python::Platform;
 use crate::resolve::Machine;
@@ -81,11 +81,21 @@ fn fact(candidate: &Candidate, say: Say<'_>) -> Option<Fact> {
 }
 
 /// The labels that builds have, oldest CUDA first.
-pub fn variants(candidates: &[Candidate]) -> String {
+fn variants(candidates: &[Candidate]) -> Vec<String> {
     let mut labels: Vec<_> = candidates.iter().filter_map(|c| Some((c.cuda()?, c.variant()?))).collect();
     labels.sort();
     labels.dedup();
-    labels.into_iter().map(|(_, label)| label).collect::<Vec<_>>().join(", ")
+    labels.into_iter().map(|(_, label)| label).collect()
+}
+
+/// The sentence for a label that no build has.
+pub fn no_such_variant(variant: &str, candidates: &[Candidate]) -> String {
+    let labels = variants(candidates);
+    let meant = match did_you_mean(variant, labels.iter().map(String::as_str)) {
+        Some(near) => format!(" (did you mean {near}?)"),
+        None => String::new(),
+    };
+    format!("there is no torch variant {variant}{meant}; those that exist: {}", labels.join(", "))
 }
 
 /// The sentence for a torch specifier that accepts no candidate.
@@ -95,6 +105,6 @@ pub fn no_such_torch(specifiers: &Specifiers, candidates: &[Candidate], platform
         (Some(first), Some(last)) => format!("{} to {}", first.public(), last.public()),
         _ => "none".into(),
     };
-    let labels = if labels { format!(", in the variants {}", variants(candidates)) } else { String::new() };
+    let labels = if labels { format!(", in the variants {}", variants(candidates).join(", ")) } else { String::new() };
     format!("no torch {specifiers} is known for {platform} (known: {known}{labels})")
 }

@@ -150,8 +150,7 @@ pub fn rules(
         let mut rule = by_build(Input::Variant, format!("variant {variant}"), &|candidate| {
             known(candidate.variant().map(|known| known == *variant))
         });
-        let labels = asked::variants(candidates);
-        rule.nothing = Some(format!("there is no torch variant {variant}; those that exist: {labels}"));
+        rule.nothing = Some(asked::no_such_variant(variant, candidates));
         rule.facts = asked::newest(candidates, &rule.verdicts, Verdict::Yes, &asked::cuda_of).into_iter().collect();
         rules.push(rule);
     }

@@ -5,4 +5,6 @@ mod cache;
 mod modes;
 pub mod program;
 mod readme;
+mod schema;
+mod tries;
 mod write;

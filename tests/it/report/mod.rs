@@ -37,16 +37,22 @@ fn the_lock_has_its_frozen_fields() {
 
 #[test]
 fn a_conflict_has_its_frozen_fields() {
-    let conflict = Conflict {
+    let gives = |torch: &str, variant: &str| Gives { torch: torch.into(), variant: Some(variant.into()), cuda: None };
+    let mut conflict = Conflict {
         target: "cluster".into(),
         explanation: "because".into(),
         facts: vec![Fact { claim: "claim".into(), source: "source".into() }],
         repairs: vec![Repair {
             change: "driver >= 525.60.13".into(),
-            gives: Gives { torch: "2.8.0".into(), variant: Some("cu128".into()), cuda: None },
+            gives: gives("2.8.0", "cu128"),
+            at_bound: Some(("525.60.13".parse().unwrap(), gives("2.7.1", "cu126"))),
         }],
         warnings: Vec::new(),
     };
+    let bounded = read(&json::conflicts(std::slice::from_ref(&conflict)));
+    let at_bound = json!({ "driver": "525.60.13", "torch": "2.7.1", "variant": "cu126" });
+    assert_eq!(bounded["repairs"][0]["at-bound"], at_bound);
+    conflict.repairs[0].at_bound = None;
     let expected = json!({
         "schema": "gpulock.conflict/1", "target": "cluster", "explanation": "because",
         "facts": [{ "claim": "claim", "source": "source" }],

@@ -1,6 +1,7 @@
 //! Answers of the resolver on the embedded matrix.
 
 mod handed;
+mod repairs;
 mod tries;
 
 use gpulock::diag::{Class, Failure};
