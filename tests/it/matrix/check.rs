@@ -92,6 +92,8 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("index.toml", "\"torch-cu126\"", "\"torch-cu118\"", "matrix-duplicate", "\"torch-cu118\"", "there twice"),
     ("index.toml", "default = true", "default = false", "matrix-invalid", "index.toml: ", "no index is the default"),
     ("index.toml", "https://", "gopher://", "matrix-invalid", "\"gopher://", "not an http, https or file URL"),
+    ("image/os.toml", "\"ubuntu:22.04\"", "\"ubuntu:20.04\"", "matrix-duplicate", "\"ubuntu:20.04\"", "is there twice"),
+    ("image/os.toml", "\"3.10\"", "\"three\"", "matrix-invalid", "\"three\"", "a Python version"),
     // References.
     ("index.toml", "\"torch-cu126\"", "\"torch-cu999\"", "matrix-reference", "\"torch-cu126\"", "index `torch-cu126`"),
     ("torch/2.8.toml", "index = \"pypi\"", "index = \"pipy\"", "matrix-reference", "\"pipy\"", "index `pipy`"),

@@ -73,7 +73,7 @@ fn unknown_package() {
     place.refuses(&["resolve", "--offline", "--upgrade-package", "torhc"], 2).says(&words);
     place.refuses(&["why", "torhc"], 1).says(&["torhc is not in the lock", "did you mean `torch`?"]);
     place.refuses(&["why", "x/y"], 2).says(&["x/y"]);
-    place.refuses(&["export", "requirement"], 2).says(&["`requirement`", "requirements, constraints, pylock or uv"]);
+    place.refuses(&["export", "requirement"], 2).says(&["'requirement'", "requirements, constraints, pylock, uv"]);
 }
 
 #[test]
