@@ -119,6 +119,7 @@ fn manifests_are_refused_where_gpulock_refuses_them() {
         "[target.a]\ngpus = ['A100']\n[image]\nflavor = 'tiny'\n",
         "[target.a]\ngpus = ['A100']\n[env]\n'A-B' = 'x'\n",
         "[target.a]\ngpus = ['A100']\n[[index]]\nname = 'x'\nurl = 'https://x.invalid'\n",
+        "[target.a]\ngpus = ['A100']\n[[index]]\nname = 'x'\nurl = 'https://x.invalid?a=b'\npackages = ['y']\n",
         "[target.a]\ngpus = ['A100']\n[more]\n",
     ];
     for text in refused {
