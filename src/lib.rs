@@ -15,6 +15,8 @@ pub mod manifest;
 
 pub mod matrix;
 
+pub mod elf;
+
 pub mod registry;
 
 pub mod resolve;
@@ -23,9 +25,13 @@ pub mod inventory;
 
 pub mod lock;
 
+pub mod link;
+
 pub mod refresh;
 
 pub mod render;
+
+pub mod check;
 
 pub mod report;
 

@@ -83,13 +83,20 @@ impl Globals {
 
     /// Style of what goes to standard error.
     pub fn style(&self) -> Style {
+        self.style_on(std::io::stderr().is_terminal())
+    }
+
+    /// Style of the result: in a file there is no colour unless it is asked for.
+    pub fn result_style(&self) -> Style {
+        self.style_on(self.output.is_none() && std::io::stdout().is_terminal())
+    }
+
+    fn style_on(&self, terminal: bool) -> Style {
         let wanted = match self.color {
             Color::Always => true,
             Color::Never => false,
             // https://no-color.org
-            Color::Auto => {
-                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            }
+            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
         Style { color: wanted, facts: self.verbose > 0 }
     }
@@ -107,12 +114,17 @@ impl Globals {
         output::stderr(&human::brief(self.wanted(diagnostics), self.style()));
     }
 
-    fn wanted<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<&'d Diagnostic> {
-        let least = match self.quiet {
+    /// The least severity that is wanted.
+    pub fn least(&self) -> Severity {
+        match self.quiet {
             0 => Severity::Note,
             1 => Severity::Warning,
             _ => Severity::Error,
-        };
+        }
+    }
+
+    fn wanted<'d>(&self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<&'d Diagnostic> {
+        let least = self.least();
         diagnostics.into_iter().filter(|d| d.severity >= least).collect()
     }
 

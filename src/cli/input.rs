@@ -204,7 +204,19 @@ fn folders() -> Vec<PathBuf> {
     std::iter::once(PathBuf::new()).chain(above).collect()
 }
 
-fn find() -> Result<(PathBuf, Manifest), Failure> {
+/// The manifest that is named or found here, for commands that do without one.
+///
+/// # Errors
+/// One that cannot be read.
+pub fn manifest_if_there(place: &Place) -> Result<Option<Manifest>, Failure> {
+    match &place.manifest {
+        Some(path) => read_file(path)?.ok_or_else(|| no_table(path)).map(Some),
+        None => Ok(search()?.map(|(_, manifest)| manifest)),
+    }
+}
+
+/// The manifest here or in a folder above.
+fn search() -> Result<Option<(PathBuf, Manifest)>, Failure> {
     for folder in folders() {
         for name in [MANIFEST, "pyproject.toml"] {
             let path = folder.join(name);
@@ -213,9 +225,16 @@ fn find() -> Result<(PathBuf, Manifest), Failure> {
                 && !path.is_dir()
                 && let Some(manifest) = read_file(&path)?
             {
-                return Ok((path, manifest));
+                return Ok(Some((path, manifest)));
             }
         }
+    }
+    Ok(None)
+}
+
+fn find() -> Result<(PathBuf, Manifest), Failure> {
+    if let Some(found) = search()? {
+        return Ok(found);
     }
     let evidence =
         Evidence::observed("this folder and those above", "no gpulock.toml, no pyproject.toml with [tool.gpulock]");

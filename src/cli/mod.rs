@@ -1,9 +1,11 @@
 //! The command line: one file a command, each reading like the pipeline.
 
+mod explain;
 mod export;
 mod globals;
 mod init;
 mod input;
+mod inspect;
 mod matrix;
 mod output;
 mod progress;
@@ -12,6 +14,7 @@ mod schema;
 mod source;
 mod summary;
 mod switch;
+mod verify;
 mod why;
 pub mod write;
 
@@ -42,10 +45,16 @@ enum Command {
     Init(init::Args),
     /// Print the lock as requirements, constraints or pylock, or write it into pyproject.toml for uv
     Export(export::Args),
+    /// Show what shared libraries say of themselves: needs, versions, what they are, GPU code
+    Inspect(inspect::Args),
     /// Show the chain of facts that chose a package's version
     Why(why::Args),
     /// Show, validate, refresh and audit the compatibility matrix
     Matrix(matrix::Args),
+    /// Read an environment's libraries and say what will break, without running it
+    Verify(verify::Args),
+    /// Show what a rule means and what to do
+    Explain(explain::Args),
     /// Print the JSON Schema of the manifest, of the lock in JSON, and of other results
     Schema(schema::Args),
     /// Print a completion script
@@ -64,6 +73,10 @@ pub enum Answer {
     Yes,
     /// Exit 1.
     No,
+    /// Exit 2: said on standard error why.
+    Unanswered,
+    /// Exit 3: there was nothing to look at.
+    Nothing,
 }
 
 /// Runs the program.
@@ -77,8 +90,11 @@ pub fn main() -> ExitCode {
         Command::Resolve(args) => resolve::run(args, globals),
         Command::Init(args) => init::run(args, globals),
         Command::Export(args) => export::run(args, globals),
+        Command::Inspect(args) => inspect::run(args, globals),
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
+        Command::Verify(args) => verify::run(args, globals),
+        Command::Explain(args) => explain::run(args, globals),
         Command::Schema(args) => schema::run(args, globals),
         Command::Completions { shell } => completions(*shell, globals),
         Command::Man => man(globals),
@@ -86,6 +102,8 @@ pub fn main() -> ExitCode {
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Unanswered) => ExitCode::from(2),
+        Ok(Answer::Nothing) => ExitCode::from(3),
         Err(failure) => {
             globals.fail(&failure);
             ExitCode::from(match failure.class {

@@ -47,6 +47,13 @@ pub enum Evidence {
         /// Where it is from.
         source: String,
     },
+    /// What an ELF file says of itself.
+    Elf {
+        /// The file, as the report names it.
+        path: String,
+        /// What it says.
+        fact: String,
+    },
     /// What was seen, and how.
     Observed {
         /// What was looked at: a path, an index, a request.
@@ -65,6 +72,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What is so, and what follows; one or two sentences.
     pub message: String,
+    /// The file or package that it is about, where it is about one.
+    pub subject: Option<String>,
     /// What it rests on; never empty.
     pub evidence: Vec<Evidence>,
     /// What to do about it.
@@ -74,8 +83,14 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error that rests on `evidence`.
     pub fn error(code: &'static str, message: impl Into<String>, evidence: Evidence) -> Self {
-        let message = secret::hide(&message.into());
-        Self { code, severity: Severity::Error, message, evidence: vec![evidence], fix: None }
+        Self {
+            code,
+            severity: Severity::Error,
+            message: secret::hide(&message.into()),
+            subject: None,
+            evidence: vec![evidence],
+            fix: None,
+        }
     }
 
     /// A warning that rests on `evidence`.
@@ -86,6 +101,12 @@ impl Diagnostic {
     /// A note that rests on `evidence`.
     pub fn note(code: &'static str, message: impl Into<String>, evidence: Evidence) -> Self {
         Self { severity: Severity::Note, ..Self::error(code, message, evidence) }
+    }
+
+    /// Names the file or package that it is about.
+    pub fn about(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
     }
 
     /// Adds what to do.
@@ -105,6 +126,11 @@ impl Evidence {
     /// What was seen at `what`.
     pub fn observed(what: impl Into<String>, fact: impl Into<String>) -> Self {
         Self::Observed { what: secret::hide(&what.into()), fact: secret::hide(&fact.into()) }
+    }
+
+    /// What the ELF file at `path` says of itself.
+    pub fn elf(path: impl Into<String>, fact: impl Into<String>) -> Self {
+        Self::Elf { path: path.into(), fact: fact.into() }
     }
 
     /// A fact with its source.
@@ -168,5 +194,17 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         .map(|name| (strsim::jaro_winkler(&given, &name.to_lowercase()), name))
         .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// The one of `known` that is nearest to a mistyped name in capitals, by single mistakes: two, or one in five characters.
+/// Such names begin alike, so [`did_you_mean`] would find one for each.
+pub fn misspelt<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (given.len() / 5).clamp(2, 4);
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(given, name), name))
+        .filter(|(mistakes, _)| *mistakes <= most)
+        .min()
         .map(|(_, name)| name)
 }

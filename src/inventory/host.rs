@@ -109,23 +109,26 @@ fn platform(machine: &str) -> Option<Fact<Platform>> {
     cfg!(target_os = "linux").then(|| Fact { value, seen: Evidence::observed("processor", machine) })
 }
 
-/// The C library names itself in its text: `GNU C Library (...) stable release version 2.36.`
+/// The C library of the first folder that has one.
 fn glibc(root: &Path) -> Option<Fact<Glibc>> {
     const FOLDERS: [&str; 6] =
         ["lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64", "usr/lib64", "usr/lib", "lib"];
-    const BEFORE: &[u8] = b"release version ";
     FOLDERS.iter().find_map(|folder| {
         let path = root.join(folder).join("libc.so.6");
-        let bytes = fs::read(&path).ok()?;
-        let own = bytes.windows(13).position(|window| window == b"GNU C Library")?;
-        let after = own + bytes[own..].windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
-        let version: Vec<u8> =
-            bytes[after..].iter().copied().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').collect();
-        let version = String::from_utf8(version).ok()?;
-        let version = version.trim_end_matches('.');
-        let value = version.parse().ok()?;
-        Some(Fact { value, seen: Evidence::observed(path.display().to_string(), format!("release version {version}")) })
+        let value = release(&fs::read(&path).ok()?)?;
+        let seen = Evidence::observed(path.display().to_string(), format!("release version {value}"));
+        Some(Fact { value, seen })
     })
+}
+
+/// The C library names itself in its text: `GNU C Library (...) stable release version 2.36.`
+pub(super) fn release(libc: &[u8]) -> Option<Glibc> {
+    const OWN: &[u8] = b"GNU C Library";
+    const BEFORE: &[u8] = b"release version ";
+    let own = memchr::memmem::find(libc, OWN)?;
+    let after = own + memchr::memmem::find(&libc[own..], BEFORE)? + BEFORE.len();
+    let version = libc[after..].iter().copied().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').collect();
+    String::from_utf8(version).ok()?.trim_end_matches('.').parse().ok()
 }
 
 /// The interpreter says its version, and whether it is built without the global lock.

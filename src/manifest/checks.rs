@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 32] = [
+pub const RULES: [&str; 35] = [
     "cpu-build-installed",
     "cuda-major-mixed",
     "cuda-stub-linked",
@@ -19,12 +19,15 @@ pub const RULES: [&str; 32] = [
     "cudnn-version-mixed",
     "deleted-mapping",
     "driver-library-in-image",
+    "driver-minor-version",
+    "driver-too-new",
     "driver-too-old",
     "duplicate-soname",
     "env-variable-renamed",
     "env-variable-unknown",
     "executable-stack",
     "glibc-too-new",
+    "gpu-code-jit",
     "gpu-code-missing",
     "library-modified",
     "library-unreadable",

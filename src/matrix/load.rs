@@ -9,8 +9,17 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 
 /// What a directory has that is a matrix of its own.
-const WHOLE: [&str; 6] =
-    ["driver.toml", "gpu.toml", "image/os.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
+const WHOLE: [&str; 9] = [
+    "dlopen.toml",
+    "driver.toml",
+    "env-vars.toml",
+    "gpu-code.toml",
+    "gpu.toml",
+    "image/os.toml",
+    "index.toml",
+    "package.toml",
+    "snapshot/INDEX.toml",
+];
 
 impl Matrix {
     /// The embedded matrix with the files of `directory` over it: a file there replaces the one of the same path.

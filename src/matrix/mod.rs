@@ -6,9 +6,12 @@
 
 pub mod check;
 mod cuda;
+mod dlopen;
 pub mod edit;
+mod env_vars;
 mod files;
 mod gpu;
+mod gpu_code;
 mod load;
 mod package;
 pub mod schema;
@@ -19,14 +22,17 @@ use std::cell::OnceCell;
 use std::time::SystemTime;
 
 pub use cuda::{CudaFacts, DriverRow, Tier};
+pub use dlopen::matches_glob;
+pub use env_vars::{EnvVarFacts, Renamed};
 pub use files::Files;
 pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
+pub use gpu_code::GpuCodeFacts;
 pub use package::matches_any;
 pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
 
 use crate::diag::Failure;
-use schema::{CudnnFile, IndexFile, OsFile, PackageFile, SnapshotFile};
+use schema::{CudnnFile, DlopenFile, IndexFile, OsFile, PackageFile, SnapshotFile};
 
 /// The matrix; each kind of fact is read once, when first asked for.
 #[derive(Debug, Default)]
@@ -34,8 +40,11 @@ pub struct Matrix {
     files: Files,
     cuda: OnceCell<CudaFacts>,
     gpu: OnceCell<GpuFacts>,
+    gpu_code: OnceCell<GpuCodeFacts>,
+    env_vars: OnceCell<EnvVarFacts>,
     torch: OnceCell<TorchFacts>,
     cudnn: OnceCell<Vec<CudnnFile>>,
+    dlopen: OnceCell<DlopenFile>,
     index: OnceCell<IndexFile>,
     package: OnceCell<PackageFile>,
     os: OnceCell<OsFile>,
@@ -77,6 +86,22 @@ impl Matrix {
         once(&self.gpu, || self.files.read("gpu.toml").map(GpuFacts::new))
     }
 
+    /// How libraries keep their GPU code.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn gpu_code(&self) -> Result<&GpuCodeFacts, Failure> {
+        once(&self.gpu_code, || self.files.read("gpu-code.toml").map(GpuCodeFacts::new))
+    }
+
+    /// Environment variables.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn env_vars(&self) -> Result<&EnvVarFacts, Failure> {
+        once(&self.env_vars, || self.files.read("env-vars.toml").map(EnvVarFacts::new))
+    }
+
     /// torch builds.
     ///
     /// # Errors
@@ -92,6 +117,14 @@ impl Matrix {
     pub fn cudnn(&self) -> Result<&[CudnnFile], Failure> {
         once(&self.cudnn, || self.files.paths("cudnn/", ".toml").iter().map(|path| self.files.read(path)).collect())
             .map(Vec::as_slice)
+    }
+
+    /// What is loaded by code, and what may be absent.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn dlopen(&self) -> Result<&DlopenFile, Failure> {
+        once(&self.dlopen, || self.files.read("dlopen.toml"))
     }
 
     /// Default package indexes.
@@ -154,6 +187,8 @@ mod tests {
             let gpu = matrix.gpu().unwrap().find(name);
             assert!(gpu.as_ref().is_ok_and(|gpu| gpu.known), "{name}: {gpu:?}");
         }
+        assert!(matrix.dlopen().unwrap().edges.len() >= 20);
+        assert!(matrix.env_vars().unwrap().is_known("CUDA_VISIBLE_DEVICES"));
         matrix.index().unwrap();
         matrix.package().unwrap();
     }

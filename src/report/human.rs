@@ -35,6 +35,11 @@ impl Style {
         self.paint(RED, &printable(text))
     }
 
+    /// The headline of an answer that is good.
+    pub fn good(self, text: &str) -> String {
+        self.paint(GREEN, text)
+    }
+
     /// The headline of what to do.
     pub fn fix(self, text: &str) -> String {
         self.paint(CYAN, &printable(text))
@@ -59,7 +64,7 @@ pub fn brief<'a>(all: impl IntoIterator<Item = &'a Diagnostic>, style: Style) ->
         let (word, color) = heading(one.severity);
         let place = match one.evidence.first() {
             Some(Evidence::Span { file, line, .. }) => format!("{file}:{line}: "),
-            Some(Evidence::Observed { what, .. }) => format!("{what}: "),
+            Some(Evidence::Observed { what, .. } | Evidence::Elf { path: what, .. }) => format!("{what}: "),
             Some(Evidence::Fact { .. }) | None => String::new(),
         };
         let fix = one.fix.as_ref().map(|fix| format!(" ({fix})")).unwrap_or_default();
@@ -102,7 +107,7 @@ pub fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
             Evidence::Fact { claim, source } => {
                 item(&mut out, gutter, style, BLUE, "fact", &format!("{claim} ({source})"));
             }
-            Evidence::Observed { what, fact } => {
+            Evidence::Observed { what, fact } | Evidence::Elf { path: what, fact } => {
                 item(&mut out, gutter, style, BLUE, "seen", &format!("{what}: {fact}"));
             }
         }

@@ -307,10 +307,12 @@ pub fn failure(failure: &Failure) -> String {
 }
 
 #[derive(Serialize)]
-struct DiagnosticJson<'d> {
+pub(super) struct DiagnosticJson<'d> {
     code: &'d str,
     severity: crate::diag::Severity,
     message: &'d str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'d str>,
     evidence: Vec<EvidenceJson<'d>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<&'d str>,
@@ -322,21 +324,24 @@ enum EvidenceJson<'d> {
     Span { path: &'d str, line: usize, column: usize, width: usize, text: &'d str },
     Fact { claim: &'d str, source: &'d str },
     Observed { path: &'d str, fact: &'d str },
+    Elf { path: &'d str, fact: &'d str },
 }
 
 impl<'d> DiagnosticJson<'d> {
-    fn new(diagnostic: &'d Diagnostic) -> Self {
+    pub(super) fn new(diagnostic: &'d Diagnostic) -> Self {
         let evidence = |evidence: &'d Evidence| match evidence {
             Evidence::Span { file, line, column, width, text } => {
                 EvidenceJson::Span { path: file, line: *line, column: *column, width: *width, text }
             }
             Evidence::Fact { claim, source } => EvidenceJson::Fact { claim, source },
             Evidence::Observed { what, fact } => EvidenceJson::Observed { path: what, fact },
+            Evidence::Elf { path, fact } => EvidenceJson::Elf { path, fact },
         };
         Self {
             code: diagnostic.code,
             severity: diagnostic.severity,
             message: &diagnostic.message,
+            subject: diagnostic.subject.as_deref(),
             evidence: diagnostic.evidence.iter().map(evidence).collect(),
             fix: diagnostic.fix.as_deref(),
         }
@@ -344,6 +349,6 @@ impl<'d> DiagnosticJson<'d> {
 }
 
 /// Indented, with a line feed at the end. Strings and numbers always serialise.
-fn text(value: &impl Serialize) -> String {
+pub(super) fn text(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }

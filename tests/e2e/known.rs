@@ -11,6 +11,13 @@ pub struct Build {
     pub torch: String,
     /// Python versions with a build that is not free-threaded, oldest first: `3.11`.
     pub pythons: Vec<String>,
+    /// Its CUDA: `cu128`.
+    pub variant: String,
+    /// The list of its GPU code.
+    pub code: Vec<String>,
+    /// The releases that belong to it, best first.
+    pub torchvision: Option<String>,
+    pub torchaudio: Option<String>,
 }
 
 fn matrix(path: &str) -> PathBuf {
@@ -50,6 +57,10 @@ pub fn builds(platform: &str) -> Vec<Build> {
                 builds.push(Build {
                     torch: release["version"].as_str().unwrap().to_owned(),
                     pythons: minors.iter().map(|minor| format!("3.{minor}")).collect(),
+                    variant: build["variant"].as_str().unwrap().to_owned(),
+                    code: strings(build.get("code")),
+                    torchvision: strings(release.get("torchvision")).into_iter().next(),
+                    torchaudio: strings(release.get("torchaudio")).into_iter().next(),
                 });
             }
         }

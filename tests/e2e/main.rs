@@ -6,10 +6,12 @@
 mod agreement;
 mod install;
 mod known;
+mod link;
 mod matrix;
 mod run;
 mod same_bytes;
 mod torch_index;
+mod verify;
 
 #[path = "../it/registry/nginx_server.rs"]
 mod nginx;

@@ -1,9 +1,12 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
+mod check;
 mod cli;
+mod elf;
 mod file;
 mod inventory;
 mod layers;
+mod link;
 mod lock;
 mod manifest;
 mod matrix;

@@ -6,8 +6,17 @@ use crate::diag::{Evidence, did_you_mean};
 use crate::matrix::files::Files;
 
 /// Single files of the matrix.
-const FILES: [&str; 6] =
-    ["driver.toml", "gpu.toml", "image/os.toml", "index.toml", "package.toml", "snapshot/INDEX.toml"];
+const FILES: [&str; 9] = [
+    "dlopen.toml",
+    "driver.toml",
+    "env-vars.toml",
+    "gpu-code.toml",
+    "gpu.toml",
+    "image/os.toml",
+    "index.toml",
+    "package.toml",
+    "snapshot/INDEX.toml",
+];
 /// Folders of the matrix, and how their files end.
 const FOLDERS: [(&str, &str); 4] =
     [("cuda/", ".toml"), ("cudnn/", ".toml"), ("torch/", ".toml"), ("snapshot/", ".jsonl")];

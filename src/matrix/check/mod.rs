@@ -5,8 +5,11 @@
 
 mod cuda;
 mod cudnn;
+mod dlopen;
+mod env_vars;
 mod form;
 mod gpu;
+mod gpu_code;
 mod image;
 mod index;
 mod place;
@@ -19,7 +22,8 @@ use self::form::Sheet;
 use self::place::{Source, Step};
 use super::files::Files;
 use super::schema::{
-    CudaFile, CudnnFile, DriverFile, GpuFile, IndexFile, OsFile, PackageFile, SnapshotFile, TorchFile,
+    CudaFile, CudnnFile, DlopenFile, DriverFile, EnvVarsFile, GpuCodeFile, GpuFile, IndexFile, OsFile, PackageFile,
+    SnapshotFile, TorchFile,
 };
 use crate::diag::{Diagnostic, Evidence};
 
@@ -39,8 +43,11 @@ pub fn check(files: &Files, depth: Depth) -> Vec<Diagnostic> {
     let book = Book::read(files, depth, &mut findings);
     cuda::check(&book, &mut findings);
     gpu::check(&book, &mut findings);
+    gpu_code::check(&book, &mut findings);
+    env_vars::check(&book, &mut findings);
     cudnn::check(&book, &mut findings);
     torch::check(&book, &mut findings);
+    dlopen::check(&book, &mut findings);
     image::check(&book, &mut findings);
     index::check(&book, &mut findings);
     if depth == Depth::Everything {
@@ -48,7 +55,7 @@ pub fn check(files: &Files, depth: Depth) -> Vec<Diagnostic> {
     }
     findings.list.sort_by_cached_key(|diagnostic| match &diagnostic.evidence[0] {
         Evidence::Span { file, line, column, .. } => (file.clone(), *line, *column),
-        Evidence::Observed { what, .. } => (what.clone(), 0, 0),
+        Evidence::Observed { what, .. } | Evidence::Elf { path: what, .. } => (what.clone(), 0, 0),
         Evidence::Fact { source, .. } => (source.clone(), 0, 0),
     });
     findings.list
@@ -100,8 +107,11 @@ struct Book<'a> {
     cudas: Vec<Sheet<'a, CudaFile>>,
     driver: Option<Sheet<'a, DriverFile>>,
     gpu: Option<Sheet<'a, GpuFile>>,
+    gpu_code: Option<Sheet<'a, GpuCodeFile>>,
+    env_vars: Option<Sheet<'a, EnvVarsFile>>,
     cudnns: Vec<Sheet<'a, CudnnFile>>,
     torches: Vec<Sheet<'a, TorchFile>>,
+    dlopen: Option<Sheet<'a, DlopenFile>>,
     os: Option<Sheet<'a, OsFile>>,
     index: Option<Sheet<'a, IndexFile>>,
     package: Option<Sheet<'a, PackageFile>>,
@@ -117,8 +127,11 @@ impl<'a> Book<'a> {
             cudas: folder(files, "cuda/", depth, &mut lost, findings),
             driver: file(files, "driver.toml", depth, findings),
             gpu: file(files, "gpu.toml", depth, findings),
+            gpu_code: file(files, "gpu-code.toml", depth, findings),
+            env_vars: file(files, "env-vars.toml", depth, findings),
             cudnns: folder(files, "cudnn/", depth, &mut lost, findings),
             torches: folder(files, "torch/", depth, &mut lost, findings),
+            dlopen: file(files, "dlopen.toml", depth, findings),
             os: file(files, "image/os.toml", depth, findings),
             index: file(files, "index.toml", depth, findings),
             package: file(files, "package.toml", depth, findings),

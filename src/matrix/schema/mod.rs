@@ -4,7 +4,10 @@
 
 mod cuda;
 mod cudnn;
+mod dlopen;
+mod env_vars;
 mod gpu;
+mod gpu_code;
 mod image;
 mod index;
 mod torch;
@@ -13,7 +16,13 @@ use serde::Deserialize;
 
 pub use cuda::{BranchRow, CudaFile, CudaReleaseRow, DriverFile, FamilyRow, ForwardRow};
 pub use cudnn::{CudnnBuildRow, CudnnFile, CudnnReleaseRow};
+pub use dlopen::{AbsentRow, DlopenFile, EdgeRow, ImportRow, InterpreterRow, OnFailure, OnMissing, OpenRow, StepRow};
+pub use env_vars::{
+    EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableListingRow,
+    VariableReader,
+};
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
+pub use gpu_code::{GpuCodeFile, OptionalCodeRow, PerArchitectureRow, StubRow};
 pub use image::{OsFile, OsRow};
 pub use index::{IndexFile, IndexRow, PackageFile, SnapshotFile, SnapshotPackages};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};

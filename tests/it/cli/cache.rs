@@ -115,8 +115,11 @@ fn processes_share_it() {
         };
         let running: Vec<_> = (0..6).map(start).collect();
         for (i, (name, child)) in running.into_iter().enumerate() {
-            Ran::of(child.wait_with_output().unwrap()).code(0);
-            assert!(i >= 4 || place.text(&name) == right, "{name}");
+            let ran = Ran::of(child.wait_with_output().unwrap());
+            // One that reads alone may see a cache that holds half of what it needs; that gives no stack, not a wrong one.
+            let reads = i >= 4;
+            assert!(ran.code == Some(0) || reads && ran.code == Some(1), "{ran:?}");
+            assert!(reads || place.text(&name) == right, "{name}");
         }
         assert_eq!(lock(&place, &server.url, &["--offline"]), right);
         let names: Vec<PathBuf> = files(&place.cache());

@@ -18,6 +18,7 @@ fn place(diagnostic: &Diagnostic) -> String {
         }
         Evidence::Observed { what, fact } => format!("{}: {fact}", what.trim_start_matches("over/")),
         Evidence::Fact { claim, .. } => claim.clone(),
+        Evidence::Elf { .. } => panic!("the matrix has no libraries: {diagnostic:?}"),
     }
 }
 

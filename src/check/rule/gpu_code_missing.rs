@@ -1,0 +1,156 @@
+//! Libraries without code for a GPU of the machines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::check::coverage::Verdict;
+use crate::check::device_code::{Offer, list, offers};
+use crate::check::{Case, Claims, Outcome, Rule, stack};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::matrix::{Gpu, Served};
+use crate::python::Platform;
+use crate::version::Pep440;
+
+pub const RULE: Rule =
+    Rule { code: "gpu-code-missing", level: Severity::Error, page: include_str!("../page/gpu-code-missing.md"), run };
+
+/// Libraries that a finding names; that there are more is said.
+const SHOWN: usize = 6;
+
+fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
+    if case.machine.is_none() {
+        return Ok(Outcome::Skipped("no GPU declared".into()));
+    }
+    let offers = offers(case)?;
+    let mut findings = Vec::new();
+    for (_, missing) in grouped(case, &offers)? {
+        findings.push(finding(case, &missing)?);
+    }
+    findings.extend(offers.iter().filter_map(remark));
+    Ok(Outcome::Ran(findings))
+}
+
+/// What is missing, by GPU and by what has to be replaced: torch with all that it brings, or another package.
+type Groups<'o, 'a> = BTreeMap<(String, String), Vec<&'o Offer<'a>>>;
+
+fn grouped<'o, 'a>(case: &Case<'a>, offers: &'o [Offer<'a>]) -> Result<Groups<'o, 'a>, Failure> {
+    let packages = case.matrix.package()?;
+    let mut groups = Groups::new();
+    for offer in offers.iter().filter(|offer| offer.verdict == Verdict::Missing && offer.unused.is_none()) {
+        let owner = stack::package(case.inventory, offer.library);
+        let owner = owner.map_or(offer.library.name.clone(), |package| package.name.to_string());
+        groups.entry((offer.gpu.name.clone(), owner)).or_default().push(offer);
+    }
+    // Where torch itself has no code, what belongs to it is not worth findings of its own.
+    let gpus: BTreeSet<String> = offers.iter().map(|offer| offer.gpu.name.clone()).collect();
+    for gpu in gpus {
+        if groups.contains_key(&(gpu.clone(), "torch".into())) {
+            let of_torch = |owner: &str| owner.parse().is_ok_and(|name| packages.is_gpu(&name));
+            let own: Vec<_> = groups.keys().filter(|(of, owner)| *of == gpu && of_torch(owner)).cloned().collect();
+            let merged: Vec<_> = own.into_iter().filter_map(|key| groups.remove(&key)).flatten().collect();
+            groups.insert((gpu, "torch".into()), merged);
+        }
+    }
+    Ok(groups)
+}
+
+fn finding(case: &Case<'_>, missing: &[&Offer<'_>]) -> Result<Diagnostic, Failure> {
+    // The largest is what people know the package by.
+    let main = missing.iter().max_by_key(|offer| (stack::is_torch(case.inventory, offer.library), offer.library.size));
+    let Some(main) = main else { unreachable!("groups are not empty") };
+    let owner = stack::package(case.inventory, main.library);
+    let what = owner.map_or(main.library.name.clone(), |package| format!("{} {}", package.name, package.version));
+    let gpu = main.gpu;
+    let named = match missing {
+        [only] if !stack::is_torch(case.inventory, only.library) => format!("{} of {what}", only.library.name),
+        _ => what,
+    };
+    let message = format!(
+        "{named} has no code for {}: its first kernel there fails with \"no kernel image is available for execution on \
+         the device\"",
+        shown(gpu)
+    );
+    let mut ordered: Vec<&&Offer<'_>> = missing.iter().collect();
+    ordered.sort_by_key(|offer| (!std::ptr::eq(**offer, *main), &offer.library.name));
+    let mut evidence = ordered.into_iter().map(|offer| {
+        let served = offer.tally.sass + offer.tally.jit;
+        let rest = match served {
+            0 => String::new(),
+            _ => format!("; {served} of {} containers serve it", offer.tally.total()),
+        };
+        Evidence::elf(&offer.library.name, format!("{}{rest}", list(offer.object)))
+    });
+    let Some(first) = evidence.next() else { unreachable!("groups are not empty") };
+    let mut finding = Diagnostic::error(RULE.code, message, first).about(&main.library.name);
+    finding.evidence.extend(evidence.by_ref().take(SHOWN - 1));
+    let rest = evidence.count();
+    if rest > 0 {
+        finding = finding
+            .and(Evidence::observed("the rest of the stack", format!("{rest} more libraries without code for it")));
+    }
+    if let Some(row) = case.matrix.gpu()?.get(gpu.capability) {
+        let claim = format!("{} has compute capability {}", gpu.name, gpu.capability);
+        finding = finding.and(Evidence::fact(claim, &row.source));
+    }
+    let is_torch = owner.is_some_and(|package| package.name.as_str() == "torch");
+    let newer = if is_torch { torch_for(case, gpu)? } else { None };
+    Ok(finding.fix(match newer {
+        Some((torch, variant)) => {
+            let command = format!("gpulock resolve --gpu \"{}\" --torch '{torch}'", gpu.name);
+            format!("{command} finds a build that has it, such as {variant}")
+        }
+        None if is_torch => format!("no torch that is known here has code for {}", shown(gpu)),
+        None => format!("take a release of it that is built for {}, or build it for that", gpu.capability.sm()),
+    }))
+}
+
+/// The torch releases that serve a GPU: from the oldest such release that is not older than the installed one, else up
+/// to the newest such release.
+fn torch_for(case: &Case<'_>, gpu: &Gpu) -> Result<Option<(String, String)>, Failure> {
+    let installed = stack::distribution(case.inventory, "torch").and_then(|torch| torch.pep440());
+    let platform = case.inventory.loader.platform.unwrap_or(Platform::LinuxX86_64);
+    let gpus = case.matrix.gpu()?;
+    let mut serving = Vec::new();
+    for build in case.matrix.torch()?.builds(platform) {
+        let Some(code) = &build.row().code else { continue };
+        let served = gpus.serve(code, gpu.capability, build.row().cuda, None, None);
+        if matches!(served, Served::Sass(_) | Served::Ptx(_)) {
+            serving.push((build.release().version.clone(), build.row().variant.clone()));
+        }
+    }
+    serving.sort();
+    let not_older = |version: &Pep440| installed.as_ref().is_none_or(|installed| version >= installed);
+    let newer = serving.iter().find(|(version, _)| not_older(version));
+    let newer = newer.map(|(version, variant)| (format!(">={version}"), format!("{version}+{variant}")));
+    let newest = serving.last().map(|(version, variant)| (format!("<={version}"), format!("{version}+{variant}")));
+    Ok(newer.or(newest))
+}
+
+/// A part that is left out, or a library that this GPU does without: good to know.
+fn remark(offer: &Offer<'_>) -> Option<Diagnostic> {
+    let gpu = shown(offer.gpu);
+    let seen = Evidence::elf(&offer.library.name, list(offer.object));
+    match (offer.verdict, offer.unused) {
+        // What no GPU needs is not worth a word.
+        (Verdict::Missing, Some(row)) if row.from.is_some() || row.below.is_some() => {
+            let message =
+                format!("{} has no code for {gpu}, which does without it: {}", offer.library.name, row.reason);
+            let fact = Evidence::fact(&row.reason, &row.source);
+            Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name).and(fact))
+        }
+        (Verdict::Part, _) => {
+            let served = offer.tally.sass + offer.tally.jit;
+            let message = format!(
+                "{} serves {gpu} in part: {served} of its {} containers; what the rest holds was not built for it",
+                offer.library.name,
+                offer.tally.total()
+            );
+            Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name))
+        }
+        _ => None,
+    }
+}
+
+fn shown(gpu: &Gpu) -> String {
+    let sm = gpu.capability.sm();
+    if gpu.name == sm { sm } else { format!("{} ({sm})", gpu.name) }
+}

@@ -1,0 +1,37 @@
+//! A libstdc++ that lacks versions which libraries ask of it.
+
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence};
+use crate::diag::{Diagnostic, Failure, Severity};
+
+pub const RULE: Rule =
+    Rule { code: "libstdcxx-too-old", level: Severity::Error, page: include_str!("../page/libstdcxx-too-old.md"), run };
+
+const FAMILIES: [&str; 4] = ["GLIBCXX_", "CXXABI_", "GCC_", "GOMP_"];
+
+fn run(_: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
+    let of_compiler = |version: &str| FAMILIES.iter().any(|family| version.starts_with(family));
+    let symptoms = claims.take(|symptom| symptom.version_missing().is_some_and(|(version, _)| of_compiler(version)));
+    let mut groups: Vec<((u64, u64), Vec<&Symptom<'_>>)> = Vec::new();
+    for symptom in &symptoms {
+        let Some((_, library)) = symptom.version_missing() else { continue };
+        match groups.iter_mut().find(|(inode, _)| *inode == library.inode) {
+            Some((_, group)) => group.push(symptom),
+            None => groups.push((library.inode, vec![symptom])),
+        }
+    }
+    Ok(Outcome::Ran(groups.iter().filter_map(|(_, group)| finding(group)).collect()))
+}
+
+fn finding(symptoms: &[&Symptom<'_>]) -> Option<Diagnostic> {
+    let (first, rest) = symptoms.split_first()?;
+    let (version, library) = first.version_missing()?;
+    let by = first.by().map_or("a library", |by| &by.name);
+    let message = format!("{} is older than {by} needs: it has no {version}, and {} fails", library.name, first.when());
+    let load = first.context.and_then(|context| context.loads.iter().find(|load| load.library.inode == library.inode));
+    let more = rest.iter().map(|symptom| evidence::symptom(symptom)).chain(load.map(|load| evidence::found(load)));
+    let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(&library.name);
+    Some(evidence::finding(finding, more.collect::<Vec<_>>()).fix(
+        "install a newer one (the distribution's libstdc++6, or conda's libstdcxx-ng), or let the loader find a newer one \
+         first",
+    ))
+}

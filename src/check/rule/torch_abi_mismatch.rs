@@ -1,0 +1,156 @@
+//! An extension that was built for another torch: it needs symbols of torch that the installed one does not have.
+
+use std::collections::BTreeMap;
+
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::Distribution;
+
+pub const RULE: Rule = Rule {
+    code: "torch-abi-mismatch",
+    level: Severity::Error,
+    page: include_str!("../page/torch-abi-mismatch.md"),
+    run,
+};
+
+/// How names of torch's C++ namespaces begin in mangled symbols (Itanium C++ ABI: length and name), and its C functions.
+const NAMESPACES: [&str; 6] = ["3c10", "2at", "5torch", "6caffe2", "8torchgen", "4c10d"];
+const FUNCTIONS: [&str; 3] = ["aoti_torch_", "torch_", "THP"];
+
+fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
+    let Some(torch) = stack::distribution(case.inventory, "torch") else { return Ok(Outcome::Ran(Vec::new())) };
+    let mut symptoms = claims.take(|symptom| {
+        let foreign = symptom.by().is_some_and(|by| !stack::is_torch(case.inventory, by));
+        foreign && symptom.undefined().is_some_and(is_of_torch)
+    });
+    // What else such a library lacks, torch's own build had: parts of libstdc++ that a compiler links statically.
+    let unfit: Vec<(u64, u64)> = symptoms.iter().filter_map(|symptom| Some(symptom.by()?.inode)).collect();
+    let also = claims
+        .take(|symptom| symptom.undefined().is_some() && symptom.by().is_some_and(|by| unfit.contains(&by.inode)));
+    symptoms.extend(also);
+    let mut groups: BTreeMap<String, Vec<&Symptom<'_>>> = BTreeMap::new();
+    for symptom in &symptoms {
+        let Some(by) = symptom.by() else { continue };
+        let owner = stack::package(case.inventory, by).map_or(by.name.clone(), |package| package.name.to_string());
+        groups.entry(owner).or_default().push(symptom);
+    }
+    let findings: Result<_, Failure> = groups.values().map(|group| finding(case, torch, group)).collect();
+    Ok(Outcome::Ran(findings?))
+}
+
+/// Whether a symbol is one of torch's: its name, or a type in it, is of torch's namespaces.
+fn is_of_torch(symbol: &str) -> bool {
+    if FUNCTIONS.iter().any(|start| symbol.starts_with(start)) {
+        return true;
+    }
+    let Some(mangled) = symbol.strip_prefix("_Z") else { return false };
+    NAMESPACES.iter().any(|name| mangled.contains(&format!("N{name}")) || mangled.contains(&format!("NK{name}")))
+}
+
+fn finding(case: &Case<'_>, torch: &Distribution, symptoms: &[&Symptom<'_>]) -> Result<Diagnostic, Failure> {
+    let first = symptoms[0];
+    let by = first.by();
+    let subject = by.map_or(String::new(), |by| by.name.clone());
+    let owner = by.and_then(|by| stack::package(case.inventory, by));
+    let what = owner.map_or(subject.clone(), |package| format!("{} {}", package.name, package.version));
+    let symbol = first.undefined().unwrap_or_default();
+    let why = match string_abi(symbol) {
+        Some(StringAbi::Old) if !has_old_strings(case) => {
+            "it was built with the C++ ABI of before C++11 (std::string as `Ss`), the installed torch is not"
+        }
+        Some(StringAbi::New) if has_old_strings(case) => {
+            "it was built with the C++11 ABI, the installed torch with the one before"
+        }
+        _ => "it was built for another release of torch",
+    };
+    let message =
+        format!("{what} does not fit torch {}: {} fails, nothing defines {symbol}; {why}", torch.version, first.when());
+    let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(subject);
+    let mut more: Vec<Evidence> = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom)).collect();
+    let asks = owner.and_then(|package| package.requirements().find(|one| one.package.as_str() == "torch"));
+    if let (Some(owner), Some(asks)) = (owner, asks) {
+        let fact = format!("requires torch{}; {} is installed", asks.specifiers, torch.version);
+        more.push(Evidence::observed(format!("{} {}", owner.name, owner.version), fact));
+    }
+    let finding = evidence::finding(finding, more);
+    Ok(finding.fix(match owner {
+        Some(package) => match partner(case, torch, package.name.as_str())? {
+            Some(version) => format!("pip install {}=={version}", package.name),
+            None => {
+                format!("install a {} that is built for torch {}, or build it from source", package.name, torch.version)
+            }
+        },
+        None => format!("build it again with torch {} installed", torch.version),
+    }))
+}
+
+/// The release of torchvision or torchaudio that belongs to the installed torch, where known.
+fn partner(case: &Case<'_>, torch: &Distribution, package: &str) -> Result<Option<String>, Failure> {
+    let Some(version) = torch.pep440() else { return Ok(None) };
+    let releases = case.matrix.torch()?.releases();
+    let Some(release) = releases.iter().find(|release| release.version == version.clone().without_local()) else {
+        return Ok(None);
+    };
+    let partners = match package {
+        "torchvision" => release.torchvision.as_ref(),
+        "torchaudio" => release.torchaudio.as_ref(),
+        _ => None,
+    };
+    Ok(partners.and_then(|versions| versions.first()).map(ToString::to_string))
+}
+
+/// How std::string is written in a symbol.
+#[derive(Debug, PartialEq, Eq)]
+enum StringAbi {
+    /// `Ss`, before C++11.
+    Old,
+    /// `NSt7__cxx11...`
+    New,
+}
+
+fn string_abi(symbol: &str) -> Option<StringAbi> {
+    if symbol.contains("__cxx11") || symbol.contains("B5cxx11") {
+        return Some(StringAbi::New);
+    }
+    // `Ss` as a parameter: after a qualifier or at the end, not in the middle of a name.
+    let old = ["RKSs", "RSs", "PKSs"].iter().any(|text| symbol.contains(text)) || symbol.ends_with("Ss");
+    old.then_some(StringAbi::Old)
+}
+
+/// Whether torch's own libraries take std::string as before C++11: `c10::Error` is made of two such strings.
+fn has_old_strings(case: &Case<'_>) -> bool {
+    const OLD: &str = "_ZN3c105ErrorC1ENS_14SourceLocationESs";
+    let core = case.inventory.libraries().iter().find(|library| library.path.ends_with("torch/lib/libc10.so"));
+    core.is_some_and(|library| library.object.as_ref().is_ok_and(|object| object.symbols.find(OLD).len() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_of_torch_are_told_from_others() {
+        for symbol in [
+            "_ZN3c104cuda9SetDeviceEa",
+            "_ZNK5torch8autograd4Node4nameEv",
+            "_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RKSs",
+            "aoti_torch_empty_strided",
+            "_ZNSt6vectorIN2at6TensorESaIS1_EE9push_backERKS1_",
+        ] {
+            assert!(is_of_torch(symbol), "{symbol}");
+        }
+        for symbol in
+            ["ncclGroupSimulateEnd", "_ZN5cudnn5graph13LibraryLoaderE", "cudaMalloc", "_ZNSt6vectorIiE", "torchlike"]
+        {
+            assert!(!is_of_torch(symbol), "{symbol}");
+        }
+    }
+
+    #[test]
+    fn string_abis_are_told_apart() {
+        assert_eq!(string_abi("_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RKSs"), Some(StringAbi::Old));
+        assert_eq!(string_abi("_ZN3c105ErrorC2ENS_14SourceLocationESs"), Some(StringAbi::Old));
+        assert_eq!(string_abi("_ZNK5torch8autograd4Node4nameB5cxx11Ev"), Some(StringAbi::New));
+        assert_eq!(string_abi("_ZN3c104cuda9SetDeviceEa"), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! Symbols that nothing in the process defines, and no rule knows why.
+
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
+use crate::diag::{Diagnostic, Failure, Severity};
+
+pub const RULE: Rule =
+    Rule { code: "undefined-symbol", level: Severity::Error, page: include_str!("../page/undefined-symbol.md"), run };
+
+fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
+    let symptoms = claims.take(|symptom| symptom.undefined().is_some());
+    let mut groups: Vec<(String, Vec<&Symptom<'_>>)> = Vec::new();
+    for symptom in &symptoms {
+        let name = symptom.by().map_or(String::new(), |by| by.name.clone());
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, group)) => group.push(symptom),
+            None => groups.push((name, vec![symptom])),
+        }
+    }
+    Ok(Outcome::Ran(groups.iter().map(|(name, group)| finding(case, name, group)).collect()))
+}
+
+fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {
+    /// More than this many symbols say nothing new.
+    const SHOWN: usize = 10;
+    let first = symptoms[0];
+    let symbol = first.undefined().unwrap_or_default();
+    let others = match symptoms.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let fails = if first.context.is_some() { format!("{} fails", first.when()) } else { "it does not load".into() };
+    let message = format!("nothing defines {symbol}{others}, which {name} needs: {fails}");
+    let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(name);
+    let severity = if first.context.is_some() { Severity::Error } else { Severity::Note };
+    let more = symptoms.iter().skip(1).take(SHOWN).map(|symptom| evidence::symptom(symptom));
+    let definer = first.definer().map(|library| evidence::version(library));
+    let finding = Diagnostic { severity, ..evidence::finding(finding, more.chain(definer).collect::<Vec<_>>()) };
+    finding.fix(match first.by().and_then(|by| stack::package(case.inventory, by)) {
+        Some(package) => format!("install the releases that {} {} was built with", package.name, package.version),
+        None => "install the releases that it was built with, or build it again".into(),
+    })
+}

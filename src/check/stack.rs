@@ -1,0 +1,83 @@
+//! What an environment is made of, as its own libraries say it: takes a case, gives the versions that rules compare.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::elf::Identity;
+use crate::inventory::{Distribution, Inventory, Library};
+use crate::link::LinkModel;
+use crate::version::Cuda;
+
+/// Who a library says it is.
+pub fn identity(library: &Library) -> Option<&Identity> {
+    library.object.as_ref().ok()?.identity.as_ref()
+}
+
+/// The version that a library says it has, where it says it is `name`.
+pub fn version_of<'l>(library: &'l Library, name: &str) -> Option<&'l str> {
+    identity(library).filter(|identity| identity.library == name)?.version.as_deref()
+}
+
+/// The package that installed a library.
+pub fn package<'i>(inventory: &'i Inventory, library: &Library) -> Option<&'i Distribution> {
+    inventory.packages.get(library.package?)
+}
+
+/// An installed package by its normalised name.
+pub fn distribution<'i>(inventory: &'i Inventory, name: &str) -> Option<&'i Distribution> {
+    inventory.packages.iter().find(|package| package.name.as_str() == name)
+}
+
+/// The CUDA runtimes that some process loads, each minor once with the library that is it.
+pub fn runtimes(links: &LinkModel) -> BTreeMap<Cuda, Arc<Library>> {
+    let loads = links.contexts.iter().flat_map(|context| &context.loads);
+    loads.filter_map(|load| Some((cuda(version_of(&load.library, "cudart")?)?, Arc::clone(&load.library)))).collect()
+}
+
+/// The minor of a version such as `12.8` or `12.8.90`.
+fn cuda(version: &str) -> Option<Cuda> {
+    let mut numbers = version.split('.');
+    format!("{}.{}", numbers.next()?, numbers.next()?).parse().ok()
+}
+
+/// The stack in words: `torch 2.8.0, CUDA 12.8, cuDNN 9.10.2, NCCL 2.27.3`, as far as it is known.
+pub fn words(inventory: &Inventory, links: &LinkModel) -> Vec<String> {
+    let loaded = |name: &str| {
+        let loads = links.contexts.iter().flat_map(|context| &context.loads);
+        loads.filter_map(|load| version_of(&load.library, name)).next().map(str::to_owned)
+    };
+    let present = |name: &str| {
+        loaded(name).or_else(|| inventory.libraries().iter().find_map(|one| version_of(one, name)).map(str::to_owned))
+    };
+    let torch = distribution(inventory, "torch").map(|package| format!("torch {}", package.version));
+    let cuda = runtimes(links).into_keys().next_back().map(|cuda| format!("CUDA {cuda}"));
+    let cudnn = present("cudnn").map(|version| format!("cuDNN {version}"));
+    let nccl = present("nccl").map(|version| format!("NCCL {version}"));
+    [torch, cuda, cudnn, nccl].into_iter().flatten().collect()
+}
+
+/// Whether a library is torch's own.
+pub fn is_torch(inventory: &Inventory, library: &Library) -> bool {
+    package(inventory, library).is_some_and(|package| package.name.as_str() == "torch")
+}
+
+/// Whether there is any library that has to do with GPUs: torch's, NVIDIA's, one with GPU code or one that asks for a
+/// CUDA library.
+pub fn is_gpu_stack(inventory: &Inventory) -> bool {
+    const ASKED_FOR: [&str; 5] = ["libcuda.so", "libcudart.so", "libcudnn", "libcublas", "libtorch_cuda"];
+    inventory.libraries().iter().any(|library| {
+        library.object.as_ref().is_ok_and(|object| {
+            object.identity.is_some()
+                || !object.gpu_code.is_empty()
+                || !object.gpu_code_embedded.is_empty()
+                || object.needed.iter().any(|needed| ASKED_FOR.iter().any(|name| needed.starts_with(name)))
+        })
+    })
+}
+
+/// The requirement by which the package of `by` pins the package of `library`: `nvidia-nccl-cu12==2.27.3`.
+pub fn pinned_by(inventory: &Inventory, by: &Library, library: &Library) -> Option<String> {
+    let (asks, pinned) = (package(inventory, by)?, package(inventory, library)?);
+    let requirement = asks.requirements().find(|requirement| requirement.package == pinned.name)?;
+    Some(format!("{}{}", requirement.package, requirement.specifiers))
+}

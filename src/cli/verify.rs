@@ -1,0 +1,275 @@
+//! `gpulock verify [SUBJECT]`: reads an environment and says what will break, before anything runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::input::{self, Place};
+use super::{Answer, Format, Globals, output};
+use crate::check::rule::library_modified::expected;
+use crate::check::{self, Case, Locked, stack};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::integrity::{self, Expected, Verdict};
+use crate::inventory::{Inventory, Library, Options, Role, host};
+use crate::link::LinkModel;
+use crate::lock::Lock;
+use crate::manifest::{self, Target};
+use crate::matrix::Matrix;
+use crate::render;
+use crate::report::verify::{Machines, Report, human, json};
+use crate::resolve::{Machine, Request};
+use crate::version::{Constraint, Driver, Glibc};
+
+/// Flags of `gpulock verify`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Virtual environment, site-packages, root filesystem, shared library or wheel [default: .venv]
+    #[arg(value_name = "SUBJECT")]
+    subject: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+    /// Target of the lock to judge for; `auto` for this machine
+    #[arg(long, value_name = "TARGET", env = "GPULOCK_TARGET")]
+    target: Option<String>,
+    /// GPU of the machines: "RTX 5090", "H100", "sm_90"; may be repeated; instead of a lock's target
+    #[arg(long = "gpu", value_name = "GPU", env = "GPULOCK_GPU", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    gpus: Vec<String>,
+    /// Oldest driver of the machines (570.124.06), or a branch (570)
+    #[arg(long, value_parser = manifest::parse_driver, env = "GPULOCK_DRIVER")]
+    driver: Option<Constraint<Driver>>,
+    /// Oldest glibc of the machines
+    #[arg(long, value_parser = manifest::parse_glibc, env = "GPULOCK_GLIBC")]
+    glibc: Option<Glibc>,
+    /// The cuda-compat package may be used (data-centre GPUs)
+    #[arg(long, env = "GPULOCK_FORWARD_COMPAT")]
+    forward_compat: bool,
+    /// Variable that the job is started with (LD_LIBRARY_PATH=/opt/lib); may be repeated
+    #[arg(long = "set-env", value_name = "NAME=VALUE", env = "GPULOCK_SET_ENV", value_delimiter = '\n', value_parser = variable)]
+    variables: Vec<(String, String)>,
+    /// Read all libraries and compare their SHA-256 with the lock's, else with what their packages recorded
+    #[arg(long, env = "GPULOCK_INTEGRITY")]
+    integrity: bool,
+    /// The least severity that fails
+    #[arg(long, value_enum, default_value = "error", env = "GPULOCK_FAIL_ON")]
+    fail_on: FailOn,
+}
+
+/// The least severity that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Errors
+    Error,
+    /// Warnings and errors
+    Warning,
+    /// Everything
+    Note,
+    /// Nothing
+    Never,
+}
+
+impl FailOn {
+    fn fails(self, severity: Severity) -> bool {
+        match self {
+            Self::Error => severity >= Severity::Error,
+            Self::Warning => severity >= Severity::Warning,
+            Self::Note => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// A subject, lock or manifest that cannot be read, a GPU or driver that is unknown.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    let matrix = globals.matrix()?;
+    let lock = lock(args)?;
+    let target = target(args, lock.as_ref())?;
+    let machine = target.as_ref().map(|target| machine(target, &matrix)).transpose()?;
+    let manifest = input::manifest_if_there(&args.place)?;
+    let subject = args.subject.clone().unwrap_or_else(|| PathBuf::from(".venv"));
+
+    let options = Options { variables: variables(args), ..Options::default() };
+    let inventory = Inventory::read(&subject, &options)?;
+    let links = LinkModel::new(&inventory, matrix.dlopen()?);
+    let locked = match (&lock, &target) {
+        (Some(lock), Some(target)) => lock.target(&target.name).map(|target| Locked { lock, target }),
+        _ => None,
+    };
+    let digests = args.integrity.then(|| digests(&inventory, locked));
+    let case = Case {
+        inventory: &inventory,
+        links: &links,
+        matrix: &matrix,
+        machine: machine.as_ref(),
+        glibc: target.as_ref().and_then(|target| target.glibc.as_ref()),
+        digests: digests.as_ref(),
+        locked,
+    };
+    let checks = manifest.map(|manifest| manifest.checks).unwrap_or_default();
+    let findings = check::run(&case, &checks)?;
+
+    if let Some(machine) = &machine {
+        globals.tell(&machine.warnings);
+    }
+    globals.tell(ignored_variables(args).as_ref());
+    let is_library = |library: &&std::sync::Arc<Library>| library.role == Role::Library;
+    let libraries: Vec<_> = inventory.libraries().iter().filter(is_library).collect();
+    let report = Report {
+        kind: inventory.subject.kind.name(),
+        path: subject.display().to_string(),
+        stack: stack::words(&inventory, &links),
+        target: machine.as_ref().map(|machine| machines(machine, &case)),
+        libraries: libraries.len(),
+        bytes: libraries.iter().map(|library| library.size).sum(),
+        findings: &findings,
+    };
+    let text = match globals.format {
+        Format::Human => human::report(&report, globals.least(), globals.result_style()),
+        Format::Json => json::report(&report),
+    };
+    output::write(globals, &text)?;
+    if findings.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
+        return Ok(Answer::No);
+    }
+    Ok(if stack::is_gpu_stack(&inventory) { Answer::Yes } else { Answer::Nothing })
+}
+
+/// The lock to hold the environment against: the one that is named, else the one that is here, unless the flags ask a
+/// question of their own.
+fn lock(args: &Args) -> Result<Option<Lock>, Failure> {
+    if args.place.lock.is_none() && (!args.gpus.is_empty() || args.target.as_deref() == Some("auto")) {
+        return Ok(None);
+    }
+    let path = input::lock_path(&args.place);
+    match &args.place.lock {
+        Some(path) => input::read_lock(path).map(Some),
+        None => input::lock_if_there(&path),
+    }
+}
+
+/// The machines: those of the flags, of this host, or of the lock's target.
+fn target(args: &Args, lock: Option<&Lock>) -> Result<Option<Target>, Failure> {
+    let mut target = match (lock, args.target.as_deref()) {
+        (_, Some("auto")) => Some(this_machine()?),
+        (Some(lock), name) if name.is_some() || args.gpus.is_empty() => Some(of_lock(render::choose(lock, name)?)?),
+        (None, Some(name)) => {
+            let evidence = Evidence::observed("command line", format!("--target {name}, and no lock here"));
+            let error = Diagnostic::error("lock-missing", "a target is one of a lock, and there is none", evidence);
+            return Err(Failure::unanswerable(
+                error.fix("run `gpulock resolve`, or name the machines: --gpu, --driver"),
+            ));
+        }
+        _ => None,
+    };
+    if target.is_none() && (!args.gpus.is_empty() || args.driver.is_some() || args.glibc.is_some()) {
+        target = Some(blank());
+    }
+    if let Some(target) = &mut target {
+        if !args.gpus.is_empty() {
+            target.gpus.clone_from(&args.gpus);
+        }
+        target.driver = args.driver.clone().or(target.driver.take());
+        target.glibc = args.glibc.clone().or(target.glibc.take());
+        target.forward_compat |= args.forward_compat;
+    }
+    Ok(target)
+}
+
+fn blank() -> Target {
+    Target {
+        name: String::new(),
+        platform: manifest::Platform::default(),
+        glibc: None,
+        gpus: Vec::new(),
+        driver: None,
+        forward_compat: false,
+    }
+}
+
+/// The target of a lock as the manifest would have it. Its glibc is the least that its wheels need, not the machines'.
+fn of_lock(target: &crate::lock::Target) -> Result<Target, Failure> {
+    let driver = target.driver.given.as_deref().map(manifest::parse_driver).transpose();
+    let driver = driver.map_err(|error| {
+        let evidence = Evidence::observed("gpulock.lock", error.to_string());
+        Failure::unanswerable(Diagnostic::error("lock-broken", "the lock's driver cannot be read", evidence))
+    })?;
+    Ok(Target {
+        name: target.name.clone(),
+        platform: target.platform,
+        gpus: target.gpus.iter().map(|gpu| gpu.name.clone()).collect(),
+        driver,
+        forward_compat: target.driver.tier == Some(crate::lock::Tier::Forward),
+        ..blank()
+    })
+}
+
+fn this_machine() -> Result<Target, Failure> {
+    let host = host::read(std::path::Path::new("/"), std::env::consts::ARCH, &host::ask);
+    if host.gpus.is_empty() && host.driver.is_none() {
+        let evidence = Evidence::observed("/proc/driver/nvidia, nvidia-smi", "no GPU and no driver");
+        let error = Diagnostic::error("host-unknown", "this machine has no NVIDIA GPU and no driver", evidence);
+        return Err(Failure::unanswerable(error.fix("name the machines of the job: --gpu \"RTX 5090\" --driver 570")));
+    }
+    let driver = host.driver.and_then(|fact| manifest::parse_driver(&fact.value.to_string()).ok());
+    let gpus = host.gpus.into_iter().map(|fact| fact.value).collect();
+    Ok(Target { name: "this machine".into(), gpus, driver, glibc: host.glibc.map(|fact| fact.value), ..blank() })
+}
+
+fn machine(target: &Target, matrix: &Matrix) -> Result<Machine, Failure> {
+    let request = Request {
+        target: target.clone(),
+        stack: manifest::Stack::default(),
+        packages: Vec::new(),
+        indexes: Vec::new(),
+    };
+    Machine::of(&request, matrix)
+}
+
+fn machines(machine: &Machine, case: &Case<'_>) -> Machines {
+    Machines {
+        name: case.locked.map(|locked| locked.target.name.clone()),
+        gpus: machine.gpus.iter().map(|gpu| (gpu.name.clone(), gpu.capability.sm())).collect(),
+        driver: machine.driver.as_ref().map(|driver| driver.given.clone()),
+    }
+}
+
+/// SHA-256 of the libraries that something says the SHA-256 of.
+fn digests(inventory: &Inventory, locked: Option<Locked<'_>>) -> BTreeMap<PathBuf, [u8; 32]> {
+    let expected = expected(inventory, locked).into_iter();
+    let files: Vec<Expected> =
+        expected.filter_map(|(path, file)| Some(Expected { path, size: file.size, sha256: file.sha256? })).collect();
+    let verdicts = integrity::verify(&inventory.root, &files, None);
+    let digest = |(file, verdict): (Expected, Verdict)| match verdict {
+        Verdict::Same => Some((file.path, file.sha256)),
+        Verdict::Content(digest) => Some((file.path, digest)),
+        Verdict::Missing | Verdict::Size(_) | Verdict::Unreadable(_) => None,
+    };
+    files.into_iter().zip(verdicts).filter_map(digest).collect()
+}
+
+fn variables(args: &Args) -> BTreeMap<String, String> {
+    args.variables.iter().cloned().collect()
+}
+
+/// Says that this shell's own library path is not taken for the job's.
+fn ignored_variables(args: &Args) -> Option<Diagnostic> {
+    const NAMES: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
+    let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let given = |name: &str| args.variables.iter().any(|(given, _)| given == name);
+    let ignored: Vec<&str> = NAMES.into_iter().filter(|name| set(name) && !given(name)).collect();
+    let first = ignored.first()?;
+    let message = format!("{} of this shell is not taken for the job's", ignored.join(" and "));
+    let evidence = Evidence::observed("environment", format!("{first} is set"));
+    let fix = format!("say it if the job has it: --set-env {first}=\"${first}\"");
+    Some(Diagnostic::note("environment-ignored", message, evidence).fix(fix))
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}

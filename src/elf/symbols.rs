@@ -1,0 +1,445 @@
+//! The symbols of a file as the dynamic loader sees them: what it asks for, and what it can be asked for.
+//!
+//! Names are kept as 64-bit hashes, since those of one environment are 40 MB of text; they are read again from the file
+//! for the few that a message needs. Rules: glibc `elf/dl-lookup.c`.
+
+use std::hash::{BuildHasher, Hasher};
+
+use goblin::elf::section_header::SHN_ABS;
+use goblin::elf::sym::{
+    STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STT_TLS,
+    STV_DEFAULT, STV_PROTECTED,
+};
+
+use super::dynamic::{Dynamic, Strings};
+use super::object::VersionNeed;
+use super::read::{ReadAt, Source, Unreadable, u16_at, u32_at, u64_at};
+use super::versions::{Number, Versions};
+
+/// Bytes of one symbol.
+pub(super) const RECORD: usize = 24;
+/// Symbols that are read at a time.
+const BATCH: usize = 2048;
+/// Bytes of names that are read at a time, and what a name may reach beyond.
+const NAMES: usize = 256 << 10;
+const BEYOND: usize = 16 << 10;
+/// The largest libraries that are known have a twentieth of that.
+const MOST_SYMBOLS: u64 = 4 << 20;
+/// Names of a table may overlap, but not so that they are more than this together.
+const MOST_NAMES: usize = 1 << 30;
+/// The bit of a version number that says "only for those who ask for this version".
+const HIDDEN: u16 = 0x8000;
+
+/// What a symbol is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SymbolKind {
+    /// A function, also an indirect one.
+    Function,
+    /// Data.
+    Object,
+    /// Data of a thread.
+    ThreadLocal,
+    /// Not said, as is usual for what is asked for.
+    Unknown,
+}
+
+/// A symbol that a file asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Import<'a> {
+    /// Its number in the symbol table, for [`Symbols::name`].
+    pub symbol: u32,
+    /// Hash of its name; the same name has the same hash in every file.
+    pub name: u64,
+    /// The version that it must have, and the library that was to have it when this file was linked.
+    pub version: Option<&'a VersionNeed>,
+    /// Whether the loader goes on without it.
+    pub weak: bool,
+    /// What it is to be.
+    pub kind: SymbolKind,
+}
+
+/// A symbol that a file can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Definition<'a> {
+    /// Its number in the symbol table, for [`Symbols::name`].
+    pub symbol: u32,
+    /// Hash of its name.
+    pub name: u64,
+    /// Its version.
+    pub version: Option<&'a str>,
+    /// Whether only those find it who ask for its version.
+    pub hidden: bool,
+    /// Whether it is weak.
+    pub weak: bool,
+    /// What it is.
+    pub kind: SymbolKind,
+}
+
+/// What the loader finds when it looks into one file for a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It is there.
+    Yes,
+    /// The name is there, with another version only.
+    OtherVersion,
+    /// The name is not there.
+    No,
+}
+
+/// The dynamic symbols of a file.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    /// In the order of the table.
+    imports: Vec<Entry>,
+    /// Sorted by hash.
+    definitions: Vec<Entry>,
+    versions: Versions,
+    /// Whether symbols have version numbers at all.
+    versioned: bool,
+    /// Where table and names are in the file.
+    table: u64,
+    strings: Strings,
+}
+
+/// 16 bytes a symbol.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    name: u64,
+    symbol: u32,
+    /// Version number with its hidden bit.
+    version: u16,
+    kind: SymbolKind,
+    weak: bool,
+}
+
+/// Hash of a symbol's name, as [`Import::name`] and [`Definition::name`] have it.
+pub fn hash_name(name: &[u8]) -> u64 {
+    let mut hasher = foldhash::quality::FixedState::with_seed(0).build_hasher();
+    hasher.write(name);
+    hasher.finish()
+}
+
+impl Symbols {
+    /// What the file asks for, in the order of its symbol table.
+    pub fn imports(&self) -> impl ExactSizeIterator<Item = Import<'_>> {
+        self.imports.iter().map(|entry| Import {
+            symbol: entry.symbol,
+            name: entry.name,
+            version: match self.versions.of(entry.version) {
+                Number::Need(need) => self.versions.needs.get(need as usize),
+                _ => None,
+            },
+            weak: entry.weak,
+            kind: entry.kind,
+        })
+    }
+
+    /// What the file can be asked for, in the order of the hashes.
+    pub fn definitions(&self) -> impl ExactSizeIterator<Item = Definition<'_>> {
+        self.definitions.iter().map(|entry| self.definition(entry))
+    }
+
+    fn definition(&self, entry: &Entry) -> Definition<'_> {
+        Definition {
+            symbol: entry.symbol,
+            name: entry.name,
+            version: self.version(entry),
+            hidden: entry.version & HIDDEN != 0,
+            weak: entry.weak,
+            kind: entry.kind,
+        }
+    }
+
+    fn version(&self, entry: &Entry) -> Option<&str> {
+        match self.versions.of(entry.version) {
+            Number::Definition(at) => self.versions.definitions.get(at as usize).map(String::as_str),
+            Number::Need(at) => self.versions.needs.get(at as usize).map(|need| need.name.as_str()),
+            Number::Nothing => None,
+        }
+    }
+
+    /// All definitions of a name, one for each version.
+    pub fn find(&self, name: &str) -> impl ExactSizeIterator<Item = Definition<'_>> {
+        self.named(hash_name(name.as_bytes())).iter().map(|entry| self.definition(entry))
+    }
+
+    fn named(&self, name: u64) -> &[Entry] {
+        let start = self.definitions.partition_point(|entry| entry.name < name);
+        let count = self.definitions[start..].iter().take_while(|entry| entry.name == name).count();
+        &self.definitions[start..start + count]
+    }
+
+    /// What glibc's loader finds in this file for `import` of any file.
+    pub fn lookup(&self, import: &Import<'_>) -> Found {
+        let named = self.named(import.name);
+        if named.is_empty() {
+            return Found::No;
+        }
+        let found = match import.version {
+            // A library without versions serves everyone.
+            _ if !self.versioned => true,
+            // The version itself, or a visible symbol without one.
+            Some(version) => named.iter().any(|entry| match self.version(entry) {
+                Some(own) => own == version.name,
+                None => entry.version & HIDDEN == 0,
+            }),
+            // Without a version: the first version of all, or the only visible one.
+            None => {
+                let later: Vec<_> = named.iter().filter(|entry| entry.version & !HIDDEN >= 3).collect();
+                later.len() < named.len() || later.iter().filter(|entry| entry.version & HIDDEN == 0).count() == 1
+            }
+        };
+        if found { Found::Yes } else { Found::OtherVersion }
+    }
+
+    /// The name of the symbol with that number, read from the same file again.
+    ///
+    /// # Errors
+    /// When the file is no longer what it was.
+    pub fn name(&self, file: &dyn ReadAt, symbol: u32) -> Result<String, Unreadable> {
+        let source = Source::new(file);
+        let record = self.record(&source, symbol)?;
+        self.strings.text(&source, u32_at(&record, 0).into())
+    }
+
+    /// Value and size of the symbol with that number.
+    pub(super) fn value(&self, source: &Source<'_>, symbol: u32) -> Result<(u64, u64), Unreadable> {
+        let record = self.record(source, symbol)?;
+        Ok((u64_at(&record, 8), u64_at(&record, 16)))
+    }
+
+    fn record(&self, source: &Source<'_>, symbol: u32) -> Result<[u8; RECORD], Unreadable> {
+        let mut record = [0; RECORD];
+        let at = self.table.saturating_add(u64::from(symbol) * RECORD as u64);
+        source.fill(at, &mut record, "a symbol")?;
+        Ok(record)
+    }
+
+    pub(super) fn read(
+        source: &Source<'_>,
+        dynamic: &Dynamic,
+        versions: Versions,
+        damaged: &mut Vec<Unreadable>,
+    ) -> Self {
+        let Some((table, rest)) = dynamic.symbols else { return Self { versions, ..Self::default() } };
+        let versioned = dynamic.versions.is_some();
+        let mut symbols = Self { versions, versioned, table, strings: dynamic.strings, ..Self::default() };
+        if let Err(problem) = symbols.read_table(source, dynamic, rest) {
+            // Half of them would look like missing symbols.
+            (symbols.imports, symbols.definitions) = (Vec::new(), Vec::new());
+            damaged.push(problem);
+        }
+        symbols
+    }
+
+    fn read_table(&mut self, source: &Source<'_>, dynamic: &Dynamic, rest: u64) -> Result<(), Unreadable> {
+        let Count { all, first } = count(source, dynamic)?;
+        let rest = rest.min(source.len.saturating_sub(self.table));
+        let beyond = all > rest / RECORD as u64;
+        if beyond || all > MOST_SYMBOLS {
+            let limit = if beyond { "its segment has no room for them" } else { "no library has that many" };
+            return Err(Unreadable::damaged(self.table, format!("{all} symbols: {limit}")));
+        }
+        let (mut records, mut numbers) = (vec![0; BATCH * RECORD], vec![0; BATCH * 2]);
+        // Where the names of imports and definitions are, until they are hashes.
+        let (mut imported, mut defined) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        while at < all {
+            let count = (all - at).min(BATCH as u64) as usize;
+            let records = &mut records[..count * RECORD];
+            source.fill(self.table + at * RECORD as u64, records, "the symbol table")?;
+            let numbers = &mut numbers[..count * 2];
+            match dynamic.versions {
+                Some((offset, _)) => source.fill(offset.saturating_add(at * 2), numbers, "the version table")?,
+                None => numbers.fill(0),
+            }
+            for (i, record) in records.chunks_exact(RECORD).enumerate() {
+                let symbol = at + i as u64;
+                let Some(what) = Seen::of(record, symbol >= first) else { continue };
+                let entry = Entry {
+                    name: 0,
+                    symbol: symbol as u32,
+                    version: u16_at(numbers, i * 2),
+                    kind: kind(record[4] & 0xf),
+                    weak: record[4] >> 4 == STB_WEAK,
+                };
+                let (entries, names) = match what {
+                    Seen::Import => (&mut self.imports, &mut imported),
+                    Seen::Definition => (&mut self.definitions, &mut defined),
+                };
+                entries.push(entry);
+                names.push(u32_at(record, 0));
+            }
+            at += count as u64;
+        }
+        // Of the names, each part of the string table is read once for both.
+        let mut names = imported;
+        names.append(&mut defined);
+        let hashes = hash_names(source, self.strings, &names)?;
+        let (imports, definitions) = hashes.split_at(self.imports.len());
+        self.imports.iter_mut().zip(imports).for_each(|(entry, hash)| entry.name = *hash);
+        self.definitions.iter_mut().zip(definitions).for_each(|(entry, hash)| entry.name = *hash);
+        self.definitions.sort_unstable_by_key(|entry| (entry.name, entry.symbol));
+        self.imports.shrink_to_fit();
+        self.definitions.shrink_to_fit();
+        Ok(())
+    }
+}
+
+enum Seen {
+    Import,
+    Definition,
+}
+
+impl Seen {
+    /// What the loader takes a symbol for, if anything.
+    fn of(record: &[u8], hashed: bool) -> Option<Self> {
+        let (binding, kind, visibility) = (record[4] >> 4, record[4] & 0xf, record[5] & 3);
+        if !matches!(binding, STB_GLOBAL | STB_WEAK | STB_GNU_UNIQUE) || u32_at(record, 0) == 0 {
+            return None;
+        }
+        let (section, value) = (u16_at(record, 6), u64_at(record, 8));
+        if section == 0 {
+            // What is hidden is sought in the file itself, and not found there it is zero.
+            return matches!(visibility, STV_DEFAULT | STV_PROTECTED).then_some(Self::Import);
+        }
+        let there = value != 0 || u32::from(section) == SHN_ABS || kind == STT_TLS;
+        let known = matches!(kind, STT_NOTYPE | STT_OBJECT | STT_FUNC | STT_COMMON | STT_TLS | STT_GNU_IFUNC);
+        (hashed && there && known && matches!(visibility, STV_DEFAULT | STV_PROTECTED)).then_some(Self::Definition)
+    }
+}
+
+fn kind(number: u8) -> SymbolKind {
+    match number {
+        STT_FUNC | STT_GNU_IFUNC => SymbolKind::Function,
+        STT_OBJECT | STT_COMMON => SymbolKind::Object,
+        STT_TLS => SymbolKind::ThreadLocal,
+        _ => SymbolKind::Unknown,
+    }
+}
+
+/// How many symbols there are, and the first one that the hash table leads to.
+struct Count {
+    all: u64,
+    first: u64,
+}
+
+/// Counts by the hash table, as nothing in the dynamic segment says it.
+fn count(source: &Source<'_>, dynamic: &Dynamic) -> Result<Count, Unreadable> {
+    let Some((offset, rest)) = dynamic.gnu_hash else {
+        return match dynamic.hash {
+            Some((offset, _)) => {
+                let mut header = [0; 8];
+                source.fill(offset, &mut header, "the hash table (DT_HASH)")?;
+                Ok(Count { all: u32_at(&header, 4).into(), first: 0 })
+            }
+            None => Ok(Count { all: named_by_relocations(source, dynamic)?, first: u64::MAX }),
+        };
+    };
+    let mut header = [0; 16];
+    source.fill(offset, &mut header, "the hash table (DT_GNU_HASH)")?;
+    let [buckets, first, words] = [0, 4, 8].map(|at| u64::from(u32_at(&header, at)));
+    let buckets_at = offset.saturating_add(16 + words * 8);
+    if 16 + words * 8 + buckets * 4 > rest {
+        let what = format!("a hash table of {words} words and {buckets} buckets, larger than its segment");
+        return Err(Unreadable::damaged(offset, what));
+    }
+    let mut last = 0;
+    let mut chunk = [0; 8192];
+    let mut done = 0;
+    while done < buckets * 4 {
+        let size = (buckets * 4 - done).min(chunk.len() as u64) as usize;
+        source.fill(buckets_at + done, &mut chunk[..size], "the buckets of the hash table")?;
+        last = chunk[..size].chunks_exact(4).map(|bucket| u32_at(bucket, 0)).fold(last, u32::max);
+        done += size as u64;
+    }
+    let mut last = u64::from(last);
+    if last < first {
+        // The table is empty, and then the first symbol is not said either.
+        return Ok(Count { all: named_by_relocations(source, dynamic)?, first: u64::MAX });
+    }
+    // The chain of the last bucket ends with an odd hash.
+    let chain_at = buckets_at + buckets * 4;
+    let end = offset.saturating_add(rest).min(source.len);
+    loop {
+        let at = chain_at.saturating_add((last - first) * 4);
+        let size = end.saturating_sub(at).min(256) as usize / 4 * 4;
+        if size == 0 {
+            return Err(Unreadable::damaged(at, "the last chain of the hash table has no end"));
+        }
+        source.fill(at, &mut chunk[..size], "the chains of the hash table")?;
+        match chunk[..size].chunks_exact(4).position(|hash| hash[0] & 1 != 0) {
+            Some(odd) => return Ok(Count { all: last + odd as u64 + 1, first }),
+            None => last += size as u64 / 4,
+        }
+    }
+}
+
+/// How many symbols there must be for the relocations that name them.
+fn named_by_relocations(source: &Source<'_>, dynamic: &Dynamic) -> Result<u64, Unreadable> {
+    const RELOCATION: usize = 24;
+    let mut all = 0;
+    let mut chunk = vec![0; RELOCATION * BATCH];
+    for (offset, size) in &dynamic.relocations {
+        let (mut at, end) = (*offset, offset.saturating_add(*size).min(source.len));
+        while end.saturating_sub(at) >= RELOCATION as u64 {
+            let size = (end - at).min(chunk.len() as u64) as usize / RELOCATION * RELOCATION;
+            source.fill(at, &mut chunk[..size], "the relocations")?;
+            // A relocation that names no symbol names number 0.
+            let highest = chunk[..size].chunks_exact(RELOCATION).map(|record| u32_at(record, 12)).max();
+            all = all.max(u64::from(highest.unwrap_or(0)) + 1);
+            at += size as u64;
+        }
+    }
+    Ok(all)
+}
+
+/// Hashes of the names at these places of the string table, which is read once from its start to its end.
+fn hash_names(source: &Source<'_>, strings: Strings, names: &[u32]) -> Result<Vec<u64>, Unreadable> {
+    let parts = strings.len() as usize / NAMES + 1;
+    // Sorted by the part of the table that a name begins in: starts[part] is where its names begin in `order`.
+    let mut starts = vec![0u32; parts + 1];
+    for name in names {
+        if u64::from(*name) >= strings.len() {
+            let what = format!("a name at {name} of a string table of {} bytes", strings.len());
+            return Err(Unreadable::damaged(strings.offset, what));
+        }
+        starts[*name as usize / NAMES + 1] += 1;
+    }
+    for part in 0..parts {
+        starts[part + 1] += starts[part];
+    }
+    let mut order = vec![0u32; names.len()];
+    let mut free = starts.clone();
+    for (i, name) in names.iter().enumerate() {
+        let slot = &mut free[*name as usize / NAMES];
+        order[*slot as usize] = i as u32;
+        *slot += 1;
+    }
+    let mut hashes = vec![0; names.len()];
+    let mut window = vec![0; (strings.len() as usize).min(NAMES + BEYOND)];
+    let mut left = MOST_NAMES;
+    for part in 0..parts {
+        let here = &order[starts[part] as usize..starts[part + 1] as usize];
+        if here.is_empty() {
+            continue;
+        }
+        let start = (part * NAMES) as u64;
+        let size = (strings.len() - start).min(window.len() as u64) as usize;
+        source.fill(strings.offset + start, &mut window[..size], "the string table")?;
+        for i in here {
+            let at = names[*i as usize];
+            let inside = &window[(u64::from(at) - start) as usize..size];
+            hashes[*i as usize] = match memchr::memchr(0, inside) {
+                Some(end) => {
+                    left = left.checked_sub(end).ok_or_else(|| {
+                        Unreadable::damaged(strings.offset, "names that overlap to more than a gigabyte")
+                    })?;
+                    hash_name(&inside[..end])
+                }
+                None => hash_name(&source.text(strings.offset + u64::from(at), strings.end, "a symbol's name")?),
+            };
+        }
+    }
+    Ok(hashes)
+}

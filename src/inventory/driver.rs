@@ -1,0 +1,76 @@
+//! The driver's own user-space library, cuda-compat packages and stubs: takes file names, gives which they are.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{Library, Loader, Root};
+use crate::version::Driver;
+
+/// The name by which programs ask for it.
+const SONAME: &str = "libcuda.so.1";
+
+/// Which `libcuda` a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriverFileKind {
+    /// The driver's library, `libcuda.so.1`: comes with the kernel driver and must match it.
+    Driver,
+    /// Of a cuda-compat package (`/usr/local/cuda-12.8/compat`): a newer library for an older kernel driver.
+    Compat,
+    /// To link against, not to run with (`stubs/libcuda.so`).
+    Stub,
+}
+
+/// A file of the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverFile {
+    /// Which one.
+    pub kind: DriverFileKind,
+    /// Where it is, inside the root.
+    pub path: PathBuf,
+    /// The file that it leads to.
+    pub file: PathBuf,
+    /// The version in that file's name: `libcuda.so.570.124.06`.
+    pub version: Option<Driver>,
+}
+
+impl DriverFile {
+    /// What `path` is, by its name and folder, if it is `libcuda`.
+    pub fn of(root: &Root, path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let after = name.strip_prefix("libcuda.so")?;
+        if !(after.is_empty() || after.starts_with('.')) {
+            return None;
+        }
+        let file = root.resolve(path).ok()?;
+        let version = file.file_name()?.to_str()?.strip_prefix("libcuda.so.").filter(|text| text.contains('.'));
+        let folder = path.parent()?.file_name().unwrap_or_default();
+        let kind = match folder.to_str() {
+            Some("stubs") => DriverFileKind::Stub,
+            Some("compat") => DriverFileKind::Compat,
+            _ => DriverFileKind::Driver,
+        };
+        Some(Self { kind, path: path.to_owned(), version: version.and_then(|text| text.parse().ok()), file })
+    }
+}
+
+/// The driver's files in the loader's folders, in cuda-compat's own folders, and among the subject's libraries; sorted.
+pub(super) fn find(root: &Root, loader: &Loader, libraries: &[Library]) -> Vec<DriverFile> {
+    let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
+    for folder in loader.defaults.iter().chain(&loader.configured) {
+        paths.insert(folder.join(SONAME));
+    }
+    let cached = loader.cache.iter().flat_map(|cache| cache.entries());
+    paths.extend(cached.filter(|entry| entry.name == SONAME).map(|entry| entry.path.clone()));
+    let local = Path::new("/usr/local");
+    for name in root.list(local).into_iter().filter(|name| name.as_bytes().starts_with(b"cuda")) {
+        paths.insert(local.join(name).join("compat").join(SONAME));
+    }
+    for library in libraries {
+        paths.extend(std::iter::once(&library.place).chain(&library.others).cloned());
+    }
+    let found: Vec<DriverFile> = paths.iter().filter_map(|path| DriverFile::of(root, path)).collect();
+    // Several paths may lead to one file: the driver's own chain of links, `/lib` and `/usr/lib`.
+    let mut seen = BTreeSet::new();
+    found.into_iter().filter(|file| seen.insert((file.kind, file.file.clone()))).collect()
+}

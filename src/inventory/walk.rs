@@ -1,0 +1,250 @@
+//! All files below some folders that may be ELF: takes the folders, gives candidates by name, on all cores.
+//!
+//! Only names are looked at here, and what kind of thing they are, which a folder's listing mostly says without another
+//! look at the disk.
+
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::{Role, Root, Trouble, TroubleKind, parallel};
+
+/// Folders that hold no library of the subject: version control, and file systems of the kernel.
+const SKIPPED: [&str; 1] = [".git"];
+/// Of a root filesystem besides: what the kernel makes, and the root filesystems of containers.
+const SKIPPED_IN_ROOT: [&str; 6] =
+    ["/proc", "/sys", "/dev", "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers"];
+
+/// Where to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Start {
+    /// A folder inside the root, without links.
+    pub(super) folder: PathBuf,
+    /// Whether it is one of installed packages, or lies in one.
+    pub(super) packages: bool,
+}
+
+/// A file that may be ELF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) place: PathBuf,
+    pub(super) role: Role,
+    /// Whether its name alone says that it must be a library.
+    pub(super) certain: bool,
+    /// Whether it is a link.
+    pub(super) link: bool,
+}
+
+/// What a walk finds; all in the order of paths.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    pub(super) candidates: Vec<Candidate>,
+    /// Folders with a `pyvenv.cfg` or named `conda-meta`, `site-packages` or `dist-packages`.
+    pub(super) marks: Vec<PathBuf>,
+    pub(super) troubles: Vec<Trouble>,
+}
+
+/// What a file's name says: its role, and whether it is sure to be a library.
+pub(super) fn judge(name: &[u8]) -> Option<(Role, bool)> {
+    match name.windows(3).rposition(|part| part == b".so") {
+        Some(0) | None => {}
+        Some(at) => {
+            let rest = &name[at + 3..];
+            let number = |part: &[u8]| {
+                part.first().is_some_and(u8::is_ascii_digit) && part.iter().all(u8::is_ascii_alphanumeric)
+            };
+            let certain = rest.is_empty() || rest[0] == b'.' && rest[1..].split(|byte| *byte == b'.').all(number);
+            // `libx.so.bak` may be one; `notes.sources` is none.
+            return (certain || rest[0] == b'.').then_some((Role::Library, certain));
+        }
+    }
+    if name.is_empty() {
+        return None;
+    }
+    // A program has no extension, or a version for one: `ptxas`, `protoc-3.13.0.0`.
+    let extension = name.iter().rposition(|byte| *byte == b'.').map(|at| &name[at + 1..]);
+    let program = extension.is_none_or(|extension| !extension.is_empty() && extension.iter().all(u8::is_ascii_digit));
+    program.then_some((Role::Program, false))
+}
+
+/// Walks `starts`; `whole` is the root filesystem itself, in which other environments belong to the subject too.
+pub(super) fn walk(root: &Root, starts: &[Start], whole: bool, threads: usize) -> Walked {
+    let tree = Tree { root, starts, whole };
+    let mut found = Walked::default();
+    // Folders that were begun with or that a link led to, without links: each is read once.
+    let mut seen = HashSet::new();
+    let mut folders: Vec<Start> = starts.iter().filter(|start| seen.insert(start.folder.clone())).cloned().collect();
+    let mut depth = TOP;
+    while !folders.is_empty() {
+        let parts = parallel::map(threads, &folders, |folder| tree.read(folder, depth));
+        folders.clear();
+        for mut part in parts {
+            folders.append(&mut part.folders);
+            folders.extend(part.linked.into_iter().filter_map(|(folder, real)| seen.insert(real).then_some(folder)));
+            found.candidates.append(&mut part.found.candidates);
+            found.marks.append(&mut part.found.marks);
+            found.troubles.append(&mut part.found.troubles);
+        }
+        depth = usize::MAX;
+    }
+    found.candidates.sort_by(|a, b| a.place.cmp(&b.place));
+    found.candidates.dedup_by(|a, b| a.place == b.place);
+    found.marks.sort();
+    found.marks.dedup();
+    found.troubles.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// What says that a folder is a virtual environment.
+const ENVIRONMENT: &str = "pyvenv.cfg";
+/// Folders this far down are shared among the threads: each of `lib/python3.11/site-packages`.
+const TOP: usize = 4;
+
+struct Tree<'a> {
+    root: &'a Root,
+    starts: &'a [Start],
+    whole: bool,
+}
+
+impl Tree<'_> {
+    /// Reads a folder and those below it down to `depth`, at which folders are left for later.
+    fn read(&self, start: &Start, depth: usize) -> Part {
+        let mut part = Part::default();
+        // For the folder, and those on the way to the present one: whether it is one of packages, or lies in one.
+        let mut packages = vec![start.packages];
+        let walk = WalkDir::new(self.root.outside(&start.folder)).min_depth(1).max_depth(depth);
+        // What tells to leave a folder alone comes before all else in it.
+        let mut entries = walk.sort_by_key(|entry| entry.file_name() != ENVIRONMENT).into_iter();
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    part.found.troubles.push(self.trouble(start, &error));
+                    continue;
+                }
+            };
+            packages.truncate(entry.depth());
+            let within = packages.last().is_some_and(|within| *within);
+            let (kind, name) = (entry.file_type(), entry.file_name().as_bytes());
+            if kind.is_dir() {
+                let folder = self.root.inside(entry.path()).and_then(|at| self.folder(&mut part, within, at, name));
+                // Other starts have their own turn.
+                match folder.filter(|folder| !self.is_start(&folder.folder)) {
+                    None => entries.skip_current_dir(),
+                    Some(folder) => {
+                        packages.push(folder.packages);
+                        if entry.depth() == depth {
+                            part.folders.push(folder);
+                        }
+                    }
+                }
+            } else if name == ENVIRONMENT.as_bytes() {
+                let folder = entry.path().parent().and_then(|folder| self.root.inside(folder));
+                if self.whole || folder.as_ref().is_some_and(|folder| self.is_start(folder)) {
+                    part.found.marks.extend(folder);
+                } else {
+                    // Another environment, which is no part of this one.
+                    entries.skip_current_dir();
+                }
+            } else {
+                self.file(&mut part, within, &entry);
+            }
+        }
+        part
+    }
+
+    fn is_start(&self, folder: &Path) -> bool {
+        self.starts.iter().any(|start| start.folder == folder)
+    }
+
+    fn trouble(&self, start: &Start, error: &walkdir::Error) -> Trouble {
+        let folder = error.path().and_then(|path| self.root.inside(path)).unwrap_or_else(|| start.folder.clone());
+        let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+        Trouble::new(TroubleKind::Folder, folder, format!("it cannot be listed: {why}"))
+    }
+
+    /// A folder within another, marked if its name says so; `None` if it is skipped.
+    fn folder(&self, part: &mut Part, within: bool, folder: PathBuf, name: &[u8]) -> Option<Start> {
+        let skipped = SKIPPED.iter().any(|skipped| skipped.as_bytes() == name)
+            || self.whole && SKIPPED_IN_ROOT.iter().any(|skipped| Path::new(skipped) == folder);
+        if skipped {
+            return None;
+        }
+        let packages = matches!(name, b"site-packages" | b"dist-packages");
+        if packages || name == b"conda-meta" {
+            part.found.marks.push(folder.clone());
+        }
+        Some(Start { folder, packages: within || packages })
+    }
+
+    fn file(&self, part: &mut Part, within: bool, entry: &DirEntry) {
+        let (kind, name) = (entry.file_type(), entry.file_name().as_bytes());
+        let judged = judge(name).filter(|(role, _)| *role == Role::Library || within);
+        let leads = kind.is_symlink() && within && !self.whole;
+        if judged.is_none() && !leads {
+            return;
+        }
+        let Some(place) = self.root.inside(entry.path()) else { return };
+        if kind.is_symlink() && !self.whole {
+            // In a root filesystem, what a link leads to is reached without it.
+            let real = self.root.resolve(&place).ok().filter(|real| self.root.outside(real).is_dir());
+            if let Some(real) = real {
+                let folder = self.folder(part, within, place, name);
+                // What lies below a start is reached without the link.
+                let reached = self.starts.iter().any(|start| real.starts_with(&start.folder));
+                part.linked.extend(folder.filter(|_| !reached).map(|folder| (folder, real)));
+                return;
+            }
+        }
+        let Some((role, certain)) = judged else { return };
+        if kind.is_file() || kind.is_symlink() {
+            part.found.candidates.push(Candidate { place, role, certain, link: kind.is_symlink() });
+        } else if certain {
+            let what = match () {
+                () if kind.is_fifo() => "a named pipe",
+                () if kind.is_socket() => "a socket",
+                () => "a device",
+            };
+            let why = format!("it is {what}, not a file");
+            part.found.troubles.push(Trouble::new(TroubleKind::Library, place, why));
+        }
+    }
+}
+
+/// What one thread found.
+#[derive(Default)]
+struct Part {
+    found: Walked,
+    /// Folders that are still to be read.
+    folders: Vec<Start>,
+    /// Folders that links lead to, by the link's path, each with its path without links.
+    linked: Vec<(Start, PathBuf)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (name, judged) in [
+            ("libc10.so", Some((Role::Library, true))),
+            ("libcudnn.so.9", Some((Role::Library, true))),
+            ("_C.cpython-311-x86_64-linux-gnu.so", Some((Role::Library, true))),
+            ("libx.so.24.0git", Some((Role::Library, true))),
+            ("libx.so.bak", Some((Role::Library, false))),
+            ("libx.so.", Some((Role::Library, false))),
+            ("notes.sources", None),
+            (".so", None),
+            ("ptxas", Some((Role::Program, false))),
+            ("protoc-3.13.0.0", Some((Role::Program, false))),
+            ("module.py", None),
+            ("", None),
+        ] {
+            assert_eq!(judge(name.as_bytes()), judged, "{name}");
+        }
+    }
+}

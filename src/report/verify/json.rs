@@ -1,0 +1,75 @@
+//! `gpulock.report/1`.
+
+use serde::Serialize;
+
+use super::Report;
+use crate::diag::Severity;
+use crate::report::json::{DiagnosticJson, text};
+
+/// The report for programs.
+pub fn report(report: &Report<'_>) -> String {
+    #[derive(Serialize)]
+    struct Json<'r> {
+        schema: &'static str,
+        subject: SubjectJson<'r>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<TargetJson<'r>>,
+        stack: &'r [String],
+        summary: SummaryJson,
+        findings: Vec<DiagnosticJson<'r>>,
+        skipped: Vec<SkippedJson<'r>>,
+    }
+    let target = report.target.as_ref().map(|target| TargetJson {
+        name: target.name.as_deref(),
+        gpus: target.gpus.iter().map(|(_, sm)| sm.as_str()).collect(),
+        driver: target.driver.as_deref(),
+    });
+    let skipped = report.findings.skipped.iter().map(|(code, reason)| SkippedJson { code, reason }).collect();
+    text(&Json {
+        schema: "gpulock.report/1",
+        subject: SubjectJson { kind: report.kind, path: &report.path },
+        target,
+        stack: &report.stack,
+        summary: SummaryJson {
+            error: report.count(Severity::Error),
+            warning: report.count(Severity::Warning),
+            note: report.count(Severity::Note),
+            skipped: report.findings.skipped.len(),
+            libraries: report.libraries,
+            bytes: report.bytes,
+        },
+        findings: report.findings.findings.iter().map(DiagnosticJson::new).collect(),
+        skipped,
+    })
+}
+
+#[derive(Serialize)]
+struct SubjectJson<'r> {
+    kind: &'r str,
+    path: &'r str,
+}
+
+#[derive(Serialize)]
+struct TargetJson<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'r str>,
+    gpus: Vec<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driver: Option<&'r str>,
+}
+
+#[derive(Serialize)]
+struct SummaryJson {
+    error: usize,
+    warning: usize,
+    note: usize,
+    skipped: usize,
+    libraries: usize,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct SkippedJson<'r> {
+    code: &'r str,
+    reason: &'r str,
+}

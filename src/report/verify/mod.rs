@@ -1,0 +1,44 @@
+//! The report of `gpulock verify`: takes what the rules found, gives text for people and `gpulock.report/1` for programs.
+
+pub mod human;
+pub mod json;
+
+use crate::check::Findings;
+use crate::diag::Severity;
+
+/// All that a report says.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// What kind of thing was read: `venv`, `root-filesystem`.
+    pub kind: &'a str,
+    /// As the user named it.
+    pub path: String,
+    /// What it holds, in the order in which people ask: `torch 2.8.0+cu128`.
+    pub stack: Vec<String>,
+    /// The machines, where they were declared.
+    pub target: Option<Machines>,
+    /// Libraries that were read.
+    pub libraries: usize,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// What the rules came to.
+    pub findings: &'a Findings,
+}
+
+/// The machines that an environment is judged for.
+#[derive(Debug, Clone, Default)]
+pub struct Machines {
+    /// Name of the target, where it is from a lock or manifest.
+    pub name: Option<String>,
+    /// GPUs: product name and architecture.
+    pub gpus: Vec<(String, String)>,
+    /// The driver as given.
+    pub driver: Option<String>,
+}
+
+impl Report<'_> {
+    /// How many findings there are of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}

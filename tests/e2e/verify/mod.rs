@@ -1,0 +1,5 @@
+//! `gpulock verify` on environments that pip or uv made of real wheels.
+
+mod broken;
+mod environment;
+mod sweep;

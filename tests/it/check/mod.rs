@@ -1,0 +1,31 @@
+//! The rules: each says what is wrong with an environment made for it, and nothing of its nearest healthy neighbour.
+
+mod cpu_build_installed;
+mod cuda_major_mixed;
+mod cuda_stub_linked;
+mod cudnn_major_mismatch;
+mod cudnn_older_than_built;
+mod cudnn_sublibrary_missing;
+mod cudnn_symbol_missing;
+mod cudnn_version_mixed;
+mod driver;
+mod driver_library_in_image;
+mod duplicate_soname;
+mod env_variable;
+mod executable_stack;
+mod glibc_too_new;
+mod gpu_code;
+mod level;
+mod library_modified;
+mod library_unreadable;
+mod libstdcxx_too_old;
+mod lock_drift;
+mod nccl_mismatch;
+mod nvjitlink_mismatch;
+mod rules;
+mod shadowed_library;
+mod symbol_version_missing;
+mod torch_abi_mismatch;
+mod undefined_symbol;
+mod unresolved_needed;
+mod venv;

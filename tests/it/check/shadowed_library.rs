@@ -1,0 +1,40 @@
+//! A library of the environment whose place another file takes.
+
+use gpulock::diag::Severity;
+
+use super::venv::{NCCL, TORCH_PATH, Venv, assert_finding, assert_quiet, nccl, the_problem, torch_cuda};
+use crate::link::fixture::Elf;
+
+const CODE: &str = "shadowed-library";
+
+/// A job with another NCCL on LD_LIBRARY_PATH; gives its folder too.
+fn with_foreign_nccl(version: u32, torch_cuda: &Elf) -> (Venv, String) {
+    let mut venv = Venv::with_torch();
+    venv.put("torch/lib/libtorch_cuda.so", torch_cuda);
+    let folder = venv.beside("opt/nccl/lib/libnccl.so.2", &nccl(version).defines(&["ncclGroupSimulateEnd"]));
+    venv.set("LD_LIBRARY_PATH", &folder);
+    (venv, folder)
+}
+
+#[test]
+fn fires() {
+    for (version, severity, versions) in
+        [(22005, Severity::Error, "2.20.5 in place of 2.27.3"), (22703, Severity::Warning, "2.27.3 in place of 2.27.3")]
+    {
+        let (venv, folder) = with_foreign_nccl(version, &torch_cuda().runpath(TORCH_PATH));
+        let (taken, fix) = (
+            format!("libnccl.so.2 is taken from {folder} by LD_LIBRARY_PATH"),
+            format!("take {folder} out of LD_LIBRARY_PATH"),
+        );
+        let findings = venv.check();
+        let said = [taken.as_str(), versions, NCCL, fix.as_str()];
+        assert_finding(the_problem(&findings, CODE), severity, &format!("{folder}/libnccl.so.2"), &said);
+    }
+}
+
+/// DT_RPATH comes before LD_LIBRARY_PATH, DT_RUNPATH after it.
+#[test]
+fn stays_quiet() {
+    let (venv, _) = with_foreign_nccl(22005, &torch_cuda().rpath(TORCH_PATH));
+    assert_quiet(&venv.check(), CODE);
+}
