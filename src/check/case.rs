@@ -1,13 +1,15 @@
 //! What the rules look at.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::device_code::Offer;
 use crate::inventory::Inventory;
 use crate::link::LinkModel;
 use crate::lock::{Lock, Target};
 use crate::matrix::Matrix;
-use crate::resolve::Machine;
+use crate::resolve::{DriverAsk, Machine};
 use crate::version::Glibc;
 
 /// An environment, and what it is to run on.
@@ -24,8 +26,17 @@ pub struct Case<'a> {
     pub glibc: Option<&'a Glibc>,
     /// SHA-256 of the libraries by path, where they were read for it.
     pub digests: Option<&'a BTreeMap<PathBuf, [u8; 32]>>,
+    /// What the libraries offer the GPUs: judged when a rule first asks.
+    pub offers: OnceCell<Vec<Offer<'a>>>,
     /// The lock's target, where there is a lock.
     pub locked: Option<Locked<'a>>,
+}
+
+impl<'a> Case<'a> {
+    /// The machines and their driver, where one is declared.
+    pub fn driver(&self) -> Option<(&'a Machine, &'a DriverAsk)> {
+        self.machine.and_then(|machine| Some((machine, machine.driver.as_ref()?)))
+    }
 }
 
 /// One target of a lock.

@@ -64,6 +64,22 @@ impl<'a> Claims<'a> {
     }
 }
 
+/// Symptoms that share a key, in the order in which the keys first come.
+pub fn grouped<'s, 'a, K: PartialEq>(
+    symptoms: &'s [Symptom<'a>],
+    key: impl Fn(&Symptom<'a>) -> K,
+) -> Vec<(K, Vec<&'s Symptom<'a>>)> {
+    let mut groups: Vec<(K, Vec<&Symptom<'a>>)> = Vec::new();
+    for symptom in symptoms {
+        let key = key(symptom);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(symptom),
+            None => groups.push((key, vec![symptom])),
+        }
+    }
+    groups
+}
+
 #[derive(Default)]
 struct Collected<'a> {
     symptoms: Vec<Symptom<'a>>,
@@ -131,6 +147,11 @@ impl<'a> Symptom<'a> {
             Fault::Load(problem) => problem.by(),
             Fault::Open(_, load) => Some(&load.library),
         }
+    }
+
+    /// The name of the library that meets it; empty where that is Python.
+    pub fn by_name(&self) -> String {
+        self.by().map_or(String::new(), |by| by.name.clone())
     }
 
     /// The name that is asked for and not found, if that is what fails.

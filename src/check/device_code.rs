@@ -35,7 +35,15 @@ pub struct Offer<'a> {
 ///
 /// # Errors
 /// When the matrix cannot be read.
-pub fn offers<'a>(case: &Case<'a>) -> Result<Vec<Offer<'a>>, Failure> {
+pub fn offers<'c, 'a>(case: &'c Case<'a>) -> Result<&'c [Offer<'a>], Failure> {
+    if let Some(known) = case.offers.get() {
+        return Ok(known);
+    }
+    let offers = judge(case)?;
+    Ok(case.offers.get_or_init(|| offers))
+}
+
+fn judge<'a>(case: &Case<'a>) -> Result<Vec<Offer<'a>>, Failure> {
     let Some(machine) = case.machine else { return Ok(Vec::new()) };
     let (gpus, codes) = (case.matrix.gpu()?, case.matrix.gpu_code()?);
     let driver_isa = machine.driver.as_ref().and_then(|driver| driver.ptx_isa.as_ref());

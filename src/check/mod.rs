@@ -15,7 +15,8 @@ pub mod stack;
 mod variables;
 
 pub use case::{Case, Locked};
-pub use claim::{Claims, Fault, Symptom};
+pub use claim::{Claims, Fault, Symptom, grouped};
+pub use device_code::Offer;
 pub use level::exceptions;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub struct Rule {
     /// What it means, why it happens and what to do, in Markdown.
     pub page: &'static str,
     /// Looks for findings; what it explains of the loader's symptoms it claims.
-    pub run: fn(&Case<'_>, &mut Claims<'_>) -> Result<Outcome, Failure>,
+    pub run: for<'a> fn(&Case<'a>, &mut Claims<'a>) -> Result<Outcome, Failure>,
 }
 
 /// What a rule came to.

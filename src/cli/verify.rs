@@ -100,6 +100,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     let digests = args.integrity.then(|| digests(&inventory, locked));
     let case = Case {
+        offers: Default::default(),
         inventory: &inventory,
         links: &links,
         matrix: &matrix,

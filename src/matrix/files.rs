@@ -9,6 +9,20 @@ use sha2::{Digest as _, Sha256};
 
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 
+/// Files of the matrix that stand alone; all others lie in folders of their kind. A directory that has all of them is a
+/// matrix of its own.
+pub(super) const SINGLE: [&str; 9] = [
+    "dlopen.toml",
+    "driver.toml",
+    "env-vars.toml",
+    "gpu-code.toml",
+    "gpu.toml",
+    "image/os.toml",
+    "index.toml",
+    "package.toml",
+    "snapshot/INDEX.toml",
+];
+
 /// One embedded file.
 pub struct Embedded {
     /// Path below `compat-matrix/`.

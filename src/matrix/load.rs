@@ -4,22 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use super::files::SINGLE;
 use super::{Files, Matrix};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
-
-/// What a directory has that is a matrix of its own.
-const WHOLE: [&str; 9] = [
-    "dlopen.toml",
-    "driver.toml",
-    "env-vars.toml",
-    "gpu-code.toml",
-    "gpu.toml",
-    "image/os.toml",
-    "index.toml",
-    "package.toml",
-    "snapshot/INDEX.toml",
-];
 
 impl Matrix {
     /// The embedded matrix with the files of `directory` over it: a file there replaces the one of the same path.
@@ -44,7 +32,7 @@ impl Matrix {
     /// As [`Matrix::with_overlay`].
     pub fn of_directory(directory: &Path) -> Result<Self, Failure> {
         let mut matrix = Self::with_overlay(directory)?;
-        matrix.files.alone = WHOLE.iter().all(|path| matrix.files.is_overlaid(path));
+        matrix.files.alone = SINGLE.iter().all(|path| matrix.files.is_overlaid(path));
         Ok(matrix)
     }
 

@@ -1,6 +1,6 @@
 //! A part of cuDNN that lacks a symbol which another part, or torch, takes from it, where no version tells why.
 
-use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, grouped, stack};
 use crate::diag::{Diagnostic, Failure, Severity};
 use crate::inventory::Library;
 
@@ -21,14 +21,7 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
         lacks && (symptom.definer().is_some_and(|one| is_cudnn(one)) || symptom.by().is_some_and(|one| is_cudnn(one)))
     });
     // One finding for each library that cannot be loaded.
-    let mut groups: Vec<(String, Vec<&Symptom<'_>>)> = Vec::new();
-    for symptom in &symptoms {
-        let name = symptom.by().map_or(String::new(), |by| by.name.clone());
-        match groups.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, group)) => group.push(symptom),
-            None => groups.push((name, vec![symptom])),
-        }
-    }
+    let groups = grouped(&symptoms, Symptom::by_name);
     Ok(Outcome::Ran(groups.iter().map(|(name, group)| finding(case, name, group)).collect()))
 }
 

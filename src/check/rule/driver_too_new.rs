@@ -7,7 +7,7 @@ pub const RULE: Rule =
     Rule { code: "driver-too-new", level: Severity::Error, page: include_str!("../page/driver-too-new.md"), run };
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
-    let Some((machine, driver)) = case.machine.and_then(|machine| Some((machine, machine.driver.as_ref()?))) else {
+    let Some((machine, driver)) = case.driver() else {
         return Ok(Outcome::Skipped("no driver declared".into()));
     };
     let facts = case.matrix.gpu()?;

@@ -10,7 +10,7 @@ use crate::version::Glibc;
 pub const RULE: Rule =
     Rule { code: "glibc-too-new", level: Severity::Error, page: include_str!("../page/glibc-too-new.md"), run };
 
-fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
+fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     let symptoms =
         claims.take(|symptom| symptom.version_missing().is_some_and(|(version, _)| version.starts_with("GLIBC_")));
     if case.inventory.loader.kind == LoaderKind::Musl && stack::is_gpu_stack(case.inventory) {

@@ -13,8 +13,8 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         return Ok(Outcome::Skipped("no GPU declared".into()));
     }
     // NVIDIA's libraries bring PTX where that is how they serve a GPU.
-    let is_remark = |offer: &Offer<'_>| offer.verdict == Verdict::Jit && offer.layout == Layout::List;
-    let notes = offers(case)?.into_iter().filter(is_remark).map(|offer| {
+    let is_remark = |offer: &&Offer<'_>| offer.verdict == Verdict::Jit && offer.layout == Layout::List;
+    let notes = offers(case)?.iter().filter(is_remark).map(|offer| {
         let message = format!(
             "{} serves {} ({}) by PTX alone in {} of {} containers: the driver compiles it when it is first used, which \
              takes minutes for large libraries",

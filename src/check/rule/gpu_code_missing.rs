@@ -22,8 +22,8 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     }
     let offers = offers(case)?;
     let mut findings = Vec::new();
-    for (_, missing) in grouped(case, &offers)? {
-        findings.push(finding(case, &missing)?);
+    for (_, missing) in grouped(case, offers)? {
+        findings.extend(finding(case, missing)?);
     }
     findings.extend(offers.iter().filter_map(remark));
     Ok(Outcome::Ran(findings))
@@ -53,14 +53,15 @@ fn grouped<'o, 'a>(case: &Case<'a>, offers: &'o [Offer<'a>]) -> Result<Groups<'o
     Ok(groups)
 }
 
-fn finding(case: &Case<'_>, missing: &[&Offer<'_>]) -> Result<Diagnostic, Failure> {
-    // The largest is what people know the package by.
-    let main = missing.iter().max_by_key(|offer| (stack::is_torch(case.inventory, offer.library), offer.library.size));
-    let Some(main) = main else { unreachable!("groups are not empty") };
+fn finding(case: &Case<'_>, mut missing: Vec<&Offer<'_>>) -> Result<Option<Diagnostic>, Failure> {
+    // The largest is what people know the package by; then by name.
+    let rank = |offer: &Offer<'_>| (stack::is_torch(case.inventory, offer.library), offer.library.size);
+    let Some(main) = missing.iter().copied().max_by_key(|offer| rank(offer)) else { return Ok(None) };
+    missing.sort_by_key(|offer| (!std::ptr::eq(*offer, main), &offer.library.name));
     let owner = stack::package(case.inventory, main.library);
     let what = owner.map_or(main.library.name.clone(), |package| format!("{} {}", package.name, package.version));
     let gpu = main.gpu;
-    let named = match missing {
+    let named = match &missing[..] {
         [only] if !stack::is_torch(case.inventory, only.library) => format!("{} of {what}", only.library.name),
         _ => what,
     };
@@ -69,9 +70,7 @@ fn finding(case: &Case<'_>, missing: &[&Offer<'_>]) -> Result<Diagnostic, Failur
          the device\"",
         shown(gpu)
     );
-    let mut ordered: Vec<&&Offer<'_>> = missing.iter().collect();
-    ordered.sort_by_key(|offer| (!std::ptr::eq(**offer, *main), &offer.library.name));
-    let mut evidence = ordered.into_iter().map(|offer| {
+    let mut evidence = missing.iter().map(|offer| {
         let served = offer.tally.sass + offer.tally.jit;
         let rest = match served {
             0 => String::new(),
@@ -79,7 +78,7 @@ fn finding(case: &Case<'_>, missing: &[&Offer<'_>]) -> Result<Diagnostic, Failur
         };
         Evidence::elf(&offer.library.name, format!("{}{rest}", list(offer.object)))
     });
-    let Some(first) = evidence.next() else { unreachable!("groups are not empty") };
+    let Some(first) = evidence.next() else { return Ok(None) };
     let mut finding = Diagnostic::error(RULE.code, message, first).about(&main.library.name);
     finding.evidence.extend(evidence.by_ref().take(SHOWN - 1));
     let rest = evidence.count();
@@ -93,14 +92,14 @@ fn finding(case: &Case<'_>, missing: &[&Offer<'_>]) -> Result<Diagnostic, Failur
     }
     let is_torch = owner.is_some_and(|package| package.name.as_str() == "torch");
     let newer = if is_torch { torch_for(case, gpu)? } else { None };
-    Ok(finding.fix(match newer {
+    Ok(Some(finding.fix(match newer {
         Some((torch, variant)) => {
             let command = format!("gpulock resolve --gpu \"{}\" --torch '{torch}'", gpu.name);
             format!("{command} finds a build that has it, such as {variant}")
         }
         None if is_torch => format!("no torch that is known here has code for {}", shown(gpu)),
         None => format!("take a release of it that is built for {}, or build it for that", gpu.capability.sm()),
-    }))
+    })))
 }
 
 /// The torch releases that serve a GPU: from the oldest such release that is not older than the installed one, else up

@@ -1,6 +1,6 @@
 //! A libstdc++ that lacks versions which libraries ask of it.
 
-use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence};
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, grouped};
 use crate::diag::{Diagnostic, Failure, Severity};
 
 pub const RULE: Rule =
@@ -11,14 +11,7 @@ const FAMILIES: [&str; 4] = ["GLIBCXX_", "CXXABI_", "GCC_", "GOMP_"];
 fn run(_: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let of_compiler = |version: &str| FAMILIES.iter().any(|family| version.starts_with(family));
     let symptoms = claims.take(|symptom| symptom.version_missing().is_some_and(|(version, _)| of_compiler(version)));
-    let mut groups: Vec<((u64, u64), Vec<&Symptom<'_>>)> = Vec::new();
-    for symptom in &symptoms {
-        let Some((_, library)) = symptom.version_missing() else { continue };
-        match groups.iter_mut().find(|(inode, _)| *inode == library.inode) {
-            Some((_, group)) => group.push(symptom),
-            None => groups.push((library.inode, vec![symptom])),
-        }
-    }
+    let groups = grouped(&symptoms, |symptom| symptom.version_missing().map(|(_, library)| library.inode));
     Ok(Outcome::Ran(groups.iter().filter_map(|(_, group)| finding(group)).collect()))
 }
 

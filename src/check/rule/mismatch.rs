@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::check::{Case, Claims, Symptom, evidence, stack};
+use crate::check::{Case, Claims, Symptom, evidence, grouped, stack};
 use crate::diag::Diagnostic;
 use crate::inventory::Library;
 use crate::link::Load;
@@ -23,7 +23,7 @@ pub struct Mismatch {
 }
 
 /// One finding for each loaded release that lacks something.
-pub fn findings(case: &Case<'_>, claims: &mut Claims<'_>, of: &Mismatch) -> Vec<Diagnostic> {
+pub fn findings<'a>(case: &Case<'a>, claims: &mut Claims<'a>, of: &Mismatch) -> Vec<Diagnostic> {
     let is_it = |library: &Arc<Library>| {
         stack::identity(library).is_some_and(|identity| identity.library == of.identity)
             || library.path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(of.file))
@@ -34,14 +34,7 @@ pub fn findings(case: &Case<'_>, claims: &mut Claims<'_>, of: &Mismatch) -> Vec<
         // Without the library itself it is that which is missing.
         lacks && (named && release(case, symptom, &is_it).is_some() || symptom.definer().is_some_and(is_it))
     });
-    let mut groups: Vec<((u64, u64), Vec<&Symptom<'_>>)> = Vec::new();
-    for symptom in &symptoms {
-        let inode = release(case, symptom, &is_it).map_or((0, 0), |library| library.inode);
-        match groups.iter_mut().find(|(known, _)| *known == inode) {
-            Some((_, group)) => group.push(symptom),
-            None => groups.push((inode, vec![symptom])),
-        }
-    }
+    let groups = grouped(&symptoms, |symptom| release(case, symptom, &is_it).map(|library| library.inode));
     groups.iter().map(|(_, group)| finding(case, group, of, &is_it)).collect()
 }
 
@@ -75,9 +68,9 @@ fn asked_for<'a>(
     here.next().filter(|_| here.next().is_none())
 }
 
-fn finding(
-    case: &Case<'_>,
-    symptoms: &[&Symptom<'_>],
+fn finding<'a>(
+    case: &Case<'a>,
+    symptoms: &[&Symptom<'a>],
     of: &Mismatch,
     is_it: &impl Fn(&Arc<Library>) -> bool,
 ) -> Diagnostic {

@@ -7,7 +7,7 @@ use crate::diag::{Failure, Severity};
 pub const RULE: Rule =
     Rule { code: "nccl-mismatch", level: Severity::Error, page: include_str!("../page/nccl-mismatch.md"), run };
 
-fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
+fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     let nccl =
         Mismatch { code: RULE.code, name: "NCCL", identity: "nccl", file: "libnccl.so", symbols: &["nccl", "pnccl"] };
     Ok(Outcome::Ran(findings(case, claims, &nccl)))

@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
+fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     let nvjitlink = Mismatch {
         code: RULE.code,
         name: "nvJitLink",

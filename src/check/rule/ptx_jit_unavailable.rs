@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
-    let Some((_, driver)) = case.machine.and_then(|machine| Some((machine, machine.driver.as_ref()?))) else {
+    let Some((_, driver)) = case.driver() else {
         return Ok(Outcome::Skipped("no driver declared".into()));
     };
     let facts = case.matrix.cuda()?;

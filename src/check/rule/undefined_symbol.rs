@@ -1,6 +1,6 @@
 //! Symbols that nothing in the process defines, and no rule knows why.
 
-use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, grouped, stack};
 use crate::diag::{Diagnostic, Failure, Severity};
 
 pub const RULE: Rule =
@@ -8,14 +8,7 @@ pub const RULE: Rule =
 
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let symptoms = claims.take(|symptom| symptom.undefined().is_some());
-    let mut groups: Vec<(String, Vec<&Symptom<'_>>)> = Vec::new();
-    for symptom in &symptoms {
-        let name = symptom.by().map_or(String::new(), |by| by.name.clone());
-        match groups.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, group)) => group.push(symptom),
-            None => groups.push((name, vec![symptom])),
-        }
-    }
+    let groups = grouped(&symptoms, Symptom::by_name);
     Ok(Outcome::Ran(groups.iter().map(|(name, group)| finding(case, name, group)).collect()))
 }
 

@@ -1,6 +1,6 @@
 //! Libraries that are needed and not found, or found and not loadable.
 
-use crate::check::{Case, Claims, Fault, Outcome, Rule, Symptom, evidence, stack};
+use crate::check::{Case, Claims, Fault, Outcome, Rule, Symptom, evidence, grouped, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::elf::Machine;
 use crate::link::Problem;
@@ -16,14 +16,7 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
         }
     });
     // One finding for each missing name, whoever needs it.
-    let mut groups: Vec<(String, Vec<&Symptom<'_>>)> = Vec::new();
-    for symptom in &symptoms {
-        let name = missing(symptom);
-        match groups.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, group)) => group.push(symptom),
-            None => groups.push((name, vec![symptom])),
-        }
-    }
+    let groups = grouped(&symptoms, missing);
     Ok(Outcome::Ran(groups.iter().map(|(name, group)| finding(case, name, group)).collect()))
 }
 

@@ -3,20 +3,8 @@
 use super::place::{Step, steps};
 use super::{Book, Findings};
 use crate::diag::{Evidence, did_you_mean};
-use crate::matrix::files::Files;
+use crate::matrix::files::{Files, SINGLE};
 
-/// Single files of the matrix.
-const FILES: [&str; 9] = [
-    "dlopen.toml",
-    "driver.toml",
-    "env-vars.toml",
-    "gpu-code.toml",
-    "gpu.toml",
-    "image/os.toml",
-    "index.toml",
-    "package.toml",
-    "snapshot/INDEX.toml",
-];
 /// Folders of the matrix, and how their files end.
 const FOLDERS: [(&str, &str); 4] =
     [("cuda/", ".toml"), ("cudnn/", ".toml"), ("torch/", ".toml"), ("snapshot/", ".jsonl")];
@@ -24,7 +12,7 @@ const FOLDERS: [(&str, &str); 4] =
 /// A file that nothing reads is a mistyped name.
 pub(super) fn files(files: &Files, findings: &mut Findings) {
     for path in files.paths("", "") {
-        let single = FILES.contains(&path);
+        let single = SINGLE.contains(&path);
         let in_folder = FOLDERS.iter().any(|(folder, suffix)| {
             path.strip_prefix(folder).is_some_and(|rest| rest.ends_with(suffix) && !rest.contains('/'))
         });
@@ -34,7 +22,7 @@ pub(super) fn files(files: &Files, findings: &mut Findings) {
         let name = files.name(path).into_owned();
         let evidence = Evidence::observed(name.clone(), "no such file in a matrix");
         let folder = path.split_inclusive('/').next().filter(|folder| folder.ends_with('/'));
-        let known = FILES.into_iter().chain(FOLDERS.map(|(folder, _)| folder));
+        let known = SINGLE.into_iter().chain(FOLDERS.map(|(folder, _)| folder));
         let fix = match did_you_mean(folder.unwrap_or(path), known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "remove it".into(),

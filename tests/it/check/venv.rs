@@ -182,6 +182,7 @@ pub fn ask(path: &Path, variables: &BTreeMap<String, String>, site: &Path, quest
         question.digests.iter().map(|(path, digest)| (site.join(path).canonicalize().unwrap(), *digest)).collect();
     let glibc = question.glibc.map(|text| manifest::parse_glibc(text).unwrap());
     let case = Case {
+        offers: Default::default(),
         inventory: &inventory,
         links: &links,
         matrix: &matrix,
