@@ -1,7 +1,7 @@
 //! What the libraries of an environment offer each GPU of the machines: one [`Offer`] a library and GPU, for the rules
 //! about GPU code to sort.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Case;
 use super::coverage::{Device, Layout, Tally, Verdict};
@@ -9,8 +9,7 @@ use super::stack;
 use crate::diag::Failure;
 use crate::elf::Object;
 use crate::inventory::Library;
-use crate::matrix::Gpu;
-use crate::matrix::schema::OptionalCodeRow;
+use crate::matrix::{Gpu, Usage};
 
 /// What one library offers one GPU.
 #[derive(Debug)]
@@ -27,8 +26,22 @@ pub struct Offer<'a> {
     pub tally: Tally,
     /// What that comes to.
     pub verdict: Verdict,
-    /// Why this GPU does without the library, where it does.
-    pub unused: Option<&'a OptionalCodeRow>,
+    /// Whether this GPU uses the library.
+    pub usage: Usage<'a>,
+    /// The library that holds most of its package's GPU code serves the GPU.
+    pub package_serves: bool,
+}
+
+impl Offer<'_> {
+    /// Whether a lack of code is a fault: not where the GPU does without the library, nor where the package is built for
+    /// the GPU and nothing is known to use this part of it there.
+    pub fn is_needed(&self) -> bool {
+        match self.usage {
+            Usage::Used => true,
+            Usage::Unknown => self.layout == Layout::PerArchitecture || !self.package_serves,
+            Usage::Unused(_) => false,
+        }
+    }
 }
 
 /// Judges every library that holds GPU code, for each GPU of the machines.
@@ -62,8 +75,8 @@ fn judge<'a>(case: &Case<'a>) -> Result<Vec<Offer<'a>>, Failure> {
             let tally = Tally::of(object, layout, device, gpus, codes.stubs());
             let verdict = tally.verdict(layout);
             if verdict != Verdict::NoCode {
-                let unused = codes.unused(file_name, gpu.capability);
-                offers.push(Offer { gpu, library, layout, object, tally, verdict, unused });
+                let usage = codes.usage(file_name, gpu.capability);
+                offers.push(Offer { gpu, library, layout, object, tally, verdict, usage, package_serves: false });
             }
         }
         // A package of which another library is built for this GPU is built for it, with a part left out. By itself a
@@ -79,9 +92,28 @@ fn judge<'a>(case: &Case<'a>) -> Result<Vec<Offer<'a>>, Failure> {
                 offer.verdict = Verdict::Missing;
             }
         }
+        let served: BTreeSet<usize> = served_packages(&offers);
+        for offer in &mut offers {
+            offer.package_serves = offer.library.package.is_some_and(|package| served.contains(&package));
+        }
         all.extend(offers);
     }
     Ok(all)
+}
+
+/// The packages whose library with most containers serves the GPU.
+fn served_packages(offers: &[Offer<'_>]) -> BTreeSet<usize> {
+    let mut main: BTreeMap<usize, &Offer<'_>> = BTreeMap::new();
+    let rank = |offer: &Offer<'_>| (offer.tally.total(), offer.library.size);
+    for offer in offers {
+        let Some(package) = offer.library.package else { continue };
+        let known = main.entry(package).or_insert(offer);
+        if rank(offer) > rank(known) {
+            *known = offer;
+        }
+    }
+    let serves = |offer: &Offer<'_>| matches!(offer.verdict, Verdict::Sass | Verdict::Jit | Verdict::Part);
+    main.into_iter().filter(|(_, offer)| serves(offer)).map(|(package, _)| package).collect()
 }
 
 /// A library's GPU code in words: `sm_70, sm_80, compute_90`.

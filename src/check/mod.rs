@@ -10,6 +10,7 @@ pub mod coverage;
 mod device_code;
 mod evidence;
 mod level;
+mod preload;
 pub mod rule;
 pub mod stack;
 mod variables;

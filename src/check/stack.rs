@@ -61,6 +61,19 @@ pub fn is_torch(inventory: &Inventory, library: &Library) -> bool {
     package(inventory, library).is_some_and(|package| package.name.as_str() == "torch")
 }
 
+/// How names of torch's C++ namespaces begin in mangled symbols (Itanium C++ ABI: length and name), and its C functions.
+const NAMESPACES: [&str; 6] = ["3c10", "2at", "5torch", "6caffe2", "8torchgen", "4c10d"];
+const FUNCTIONS: [&str; 3] = ["aoti_torch_", "torch_", "THP"];
+
+/// Whether a symbol is one of torch's: its name, or a type in it, is of torch's namespaces.
+pub fn is_symbol_of_torch(symbol: &str) -> bool {
+    if FUNCTIONS.iter().any(|start| symbol.starts_with(start)) {
+        return true;
+    }
+    let Some(mangled) = symbol.strip_prefix("_Z") else { return false };
+    NAMESPACES.iter().any(|name| mangled.contains(&format!("N{name}")) || mangled.contains(&format!("NK{name}")))
+}
+
 /// Whether there is any library that has to do with GPUs: torch's, NVIDIA's, one with GPU code or one that asks for a
 /// CUDA library.
 pub fn is_gpu_stack(inventory: &Inventory) -> bool {

@@ -70,6 +70,15 @@ impl Distribution {
     pub fn requirements(&self) -> impl Iterator<Item = Requirement> {
         self.requires.iter().filter_map(|text| text.parse().ok())
     }
+
+    /// Whether it requires a package in whatever way it is installed: not by one of its extras alone.
+    pub fn requires_outright(&self, name: &str) -> bool {
+        let requires = |text: &String| {
+            text.parse::<Requirement>().is_ok_and(|required| required.package.as_str() == name)
+                && !text.contains("extra")
+        };
+        self.requires.iter().any(requires)
+    }
 }
 
 /// Larger ones are refused, in bytes; nothing real comes near.

@@ -77,11 +77,7 @@ fn module(name: &str) -> String {
 impl<'f> Unit<'f> {
     /// Whether its files ask for libraries that only a process with torch in it has.
     pub fn needs_torch(&self, inventory: &Inventory, torch: &[&Library]) -> bool {
-        let requires = |text: &String| {
-            let required = text.parse::<crate::python::Requirement>();
-            required.is_ok_and(|required| required.package.as_str() == "torch") && !text.contains("extra")
-        };
-        let declared = self.package.is_some_and(|at| inventory.packages[at].requires.iter().any(requires));
+        let declared = self.package.is_some_and(|at| inventory.packages[at].requires_outright("torch"));
         let is_torchs = |name: &String| torch.iter().any(|library| library.place.file_name() == Some(name.as_ref()));
         let mut libraries = self.sequences.iter().flat_map(|sequence| &sequence.files).map(|file| &file.library);
         declared

@@ -24,15 +24,31 @@ impl GpuCodeFacts {
         &self.file.stub.capabilities
     }
 
-    /// Why a GPU does without a library, where it does.
-    pub fn unused(&self, file_name: &str, gpu: Capability) -> Option<&OptionalCodeRow> {
+    /// Whether a GPU uses a library.
+    pub fn usage(&self, file_name: &str, gpu: Capability) -> Usage<'_> {
         // Without bounds no GPU needs it.
         let uses = |row: &OptionalCodeRow| match (row.from, row.below) {
             (None, None) => false,
             (from, below) => from.is_none_or(|from| gpu >= from) && below.is_none_or(|below| gpu < below),
         };
-        self.file.optional.iter().find(|row| matches(&row.libraries, file_name) && !uses(row))
+        let rows = || self.file.optional.iter().filter(|row| matches(&row.libraries, file_name));
+        match rows().find(|row| !uses(row)) {
+            Some(row) => Usage::Unused(row),
+            None if rows().next().is_some() => Usage::Used,
+            None => Usage::Unknown,
+        }
     }
+}
+
+/// Whether a GPU uses a library.
+#[derive(Debug, Clone, Copy)]
+pub enum Usage<'a> {
+    /// Nothing is known about that: as far as the library is used at all.
+    Unknown,
+    /// It does, where others do not.
+    Used,
+    /// It does without.
+    Unused(&'a OptionalCodeRow),
 }
 
 /// Whether a library's name up to `.so` is one of `patterns`; `*` at the end of one stands for any rest.

@@ -26,7 +26,7 @@ pub use dlopen::matches_glob;
 pub use env_vars::{EnvVarFacts, Renamed};
 pub use files::Files;
 pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
-pub use gpu_code::GpuCodeFacts;
+pub use gpu_code::{GpuCodeFacts, Usage};
 pub use package::matches_any;
 pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};

@@ -6,7 +6,7 @@ use crate::check::coverage::Verdict;
 use crate::check::device_code::{Offer, list, offers};
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::matrix::{Gpu, Served};
+use crate::matrix::{Gpu, Served, Usage};
 use crate::python::Platform;
 use crate::version::Pep440;
 
@@ -35,7 +35,7 @@ type Groups<'o, 'a> = BTreeMap<(String, String), Vec<&'o Offer<'a>>>;
 fn grouped<'o, 'a>(case: &Case<'a>, offers: &'o [Offer<'a>]) -> Result<Groups<'o, 'a>, Failure> {
     let packages = case.matrix.package()?;
     let mut groups = Groups::new();
-    for offer in offers.iter().filter(|offer| offer.verdict == Verdict::Missing && offer.unused.is_none()) {
+    for offer in offers.iter().filter(|offer| offer.verdict == Verdict::Missing && offer.is_needed()) {
         let owner = stack::package(case.inventory, offer.library);
         let owner = owner.map_or(offer.library.name.clone(), |package| package.name.to_string());
         groups.entry((offer.gpu.name.clone(), owner)).or_default().push(offer);
@@ -128,13 +128,20 @@ fn torch_for(case: &Case<'_>, gpu: &Gpu) -> Result<Option<(String, String)>, Fai
 fn remark(offer: &Offer<'_>) -> Option<Diagnostic> {
     let gpu = shown(offer.gpu);
     let seen = Evidence::elf(&offer.library.name, list(offer.object));
-    match (offer.verdict, offer.unused) {
+    match (offer.verdict, offer.usage) {
         // What no GPU needs is not worth a word.
-        (Verdict::Missing, Some(row)) if row.from.is_some() || row.below.is_some() => {
+        (Verdict::Missing, Usage::Unused(row)) if row.from.is_some() || row.below.is_some() => {
             let message =
                 format!("{} has no code for {gpu}, which does without it: {}", offer.library.name, row.reason);
             let fact = Evidence::fact(&row.reason, &row.source);
             Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name).and(fact))
+        }
+        (Verdict::Missing, Usage::Unknown) if !offer.is_needed() => {
+            let message = format!(
+                "{} has no code for {gpu}, though the rest of its package has; whether anything uses it there is not known",
+                offer.library.name
+            );
+            Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name))
         }
         (Verdict::Part, _) => {
             let served = offer.tally.sass + offer.tally.jit;

@@ -20,7 +20,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let facts = case.matrix.cuda()?;
     let mut findings = Vec::new();
     for offer in offers(case)? {
-        if offer.verdict != Verdict::PtxTooNew || offer.unused.is_some() {
+        if offer.verdict != Verdict::PtxTooNew || !offer.is_needed() {
             continue;
         }
         let codes = [&offer.object.gpu_code, &offer.object.gpu_code_embedded];

@@ -13,15 +13,11 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-/// How names of torch's C++ namespaces begin in mangled symbols (Itanium C++ ABI: length and name), and its C functions.
-const NAMESPACES: [&str; 6] = ["3c10", "2at", "5torch", "6caffe2", "8torchgen", "4c10d"];
-const FUNCTIONS: [&str; 3] = ["aoti_torch_", "torch_", "THP"];
-
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let Some(torch) = stack::distribution(case.inventory, "torch") else { return Ok(Outcome::Ran(Vec::new())) };
     let mut symptoms = claims.take(|symptom| {
         let foreign = symptom.by().is_some_and(|by| !stack::is_torch(case.inventory, by));
-        foreign && symptom.undefined().is_some_and(is_of_torch)
+        foreign && symptom.undefined().is_some_and(stack::is_symbol_of_torch)
     });
     // What else such a library lacks, torch's own build had: parts of libstdc++ that a compiler links statically.
     let unfit: Vec<(u64, u64)> = symptoms.iter().filter_map(|symptom| Some(symptom.by()?.inode)).collect();
@@ -36,15 +32,6 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     }
     let findings: Result<_, Failure> = groups.values().map(|group| finding(case, torch, group)).collect();
     Ok(Outcome::Ran(findings?))
-}
-
-/// Whether a symbol is one of torch's: its name, or a type in it, is of torch's namespaces.
-fn is_of_torch(symbol: &str) -> bool {
-    if FUNCTIONS.iter().any(|start| symbol.starts_with(start)) {
-        return true;
-    }
-    let Some(mangled) = symbol.strip_prefix("_Z") else { return false };
-    NAMESPACES.iter().any(|name| mangled.contains(&format!("N{name}")) || mangled.contains(&format!("NK{name}")))
 }
 
 fn finding(case: &Case<'_>, torch: &Distribution, symptoms: &[&Symptom<'_>]) -> Result<Diagnostic, Failure> {
@@ -137,12 +124,12 @@ mod tests {
             "aoti_torch_empty_strided",
             "_ZNSt6vectorIN2at6TensorESaIS1_EE9push_backERKS1_",
         ] {
-            assert!(is_of_torch(symbol), "{symbol}");
+            assert!(stack::is_symbol_of_torch(symbol), "{symbol}");
         }
         for symbol in
             ["ncclGroupSimulateEnd", "_ZN5cudnn5graph13LibraryLoaderE", "cudaMalloc", "_ZNSt6vectorIiE", "torchlike"]
         {
-            assert!(!is_of_torch(symbol), "{symbol}");
+            assert!(!stack::is_symbol_of_torch(symbol), "{symbol}");
         }
     }
 

@@ -9,7 +9,25 @@ pub const RULE: Rule =
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let symptoms = claims.take(|symptom| symptom.undefined().is_some());
     let groups = grouped(&symptoms, Symptom::by_name);
-    Ok(Outcome::Ran(groups.iter().map(|(name, group)| finding(case, name, group)).collect()))
+    let finding = |(name, group): &(String, Vec<&Symptom<'_>>)| match is_for_absent_torch(case, group) {
+        true => remark(name, group),
+        false => finding(case, name, group),
+    };
+    Ok(Outcome::Ran(groups.iter().map(finding).collect()))
+}
+
+/// Whether a module is for processes with torch, which is not installed, and the module's own package does without it.
+fn is_for_absent_torch(case: &Case<'_>, symptoms: &[&Symptom<'_>]) -> bool {
+    let Some(own) = symptoms[0].by().and_then(|by| stack::package(case.inventory, by)) else { return false };
+    let is_of_torch = |symptom: &&Symptom<'_>| symptom.undefined().is_some_and(stack::is_symbol_of_torch);
+    stack::distribution(case.inventory, "torch").is_none()
+        && !own.requires_outright("torch")
+        && symptoms.iter().all(is_of_torch)
+}
+
+fn remark(name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {
+    let message = format!("{name} is for processes with torch, which is not installed: {} fails", symptoms[0].when());
+    Diagnostic::note(RULE.code, message, evidence::symptom(symptoms[0])).about(name)
 }
 
 fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {

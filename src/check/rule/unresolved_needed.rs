@@ -1,8 +1,10 @@
 //! Libraries that are needed and not found, or found and not loadable.
 
-use crate::check::{Case, Claims, Fault, Outcome, Rule, Symptom, evidence, grouped, stack};
+use std::sync::Arc;
+
+use crate::check::{Case, Claims, Fault, Outcome, Rule, Symptom, evidence, grouped, preload, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::elf::Machine;
+use crate::inventory::Library;
 use crate::link::Problem;
 
 pub const RULE: Rule =
@@ -15,9 +17,25 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
             matches!(problem, Problem::Unresolved { .. } | Problem::Unloadable { .. } | Problem::Absent { .. })
         }
     });
+    let (loaded, unreached): (Vec<_>, Vec<_>) = symptoms.into_iter().partition(|symptom| symptom.context.is_some());
     // One finding for each missing name, whoever needs it.
-    let groups = grouped(&symptoms, missing);
-    Ok(Outcome::Ran(groups.iter().map(|(name, group)| finding(case, name, group)).collect()))
+    let groups = grouped(&loaded, missing);
+    let mut findings: Vec<_> = groups.iter().map(|(name, group)| finding(case, name, group)).collect();
+    findings.extend(grouped(&unreached, Symptom::by_name).iter().map(|(who, group)| remark(who, group)));
+    Ok(Outcome::Ran(findings))
+}
+
+/// What nothing is known to load may never be loaded: one note for each such library.
+fn remark(who: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {
+    let names: Vec<String> = symptoms.iter().map(|symptom| missing(symptom)).collect();
+    let what = match &names[..] {
+        [one] => format!("{one} is not found, which {who} needs"),
+        _ => format!("{} libraries that {who} needs are not found: {}", names.len(), names.join(", ")),
+    };
+    let message = format!("{what}; nothing is known to load {who}");
+    let finding = Diagnostic::note(RULE.code, message, evidence::symptom(symptoms[0])).about(who);
+    let others = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom));
+    evidence::finding(finding, others.chain(evidence::search(symptoms[0])))
 }
 
 /// The name that is missing.
@@ -33,26 +51,20 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
     let first = symptoms[0];
     let by = first.by();
     let who = by.map_or("Python".to_owned(), |by| by.name.clone());
-    let fails = if first.context.is_some() { format!("{} fails", first.when()) } else { "it does not load".into() };
+    let fails = format!("{} fails", first.when());
+    let elsewhere = provider(case, name, by);
     let (what, severity) = match first.fault {
         Fault::Load(Problem::Unloadable { why, .. }) => {
             (format!("{name} is found and cannot be loaded ({why})"), Severity::Error)
         }
         Fault::Load(Problem::Absent { package, .. }) => (format!("{name} of {package} is not there"), Severity::Error),
-        // What nothing is known to load may never be loaded.
-        _ if first.context.is_none() => (format!("{name} is not found, which {who} needs"), Severity::Note),
+        // What a package may open first is not known to be missing.
+        _ if matches!(elsewhere, Some((_, Reach::Required))) => {
+            (format!("{name} is not found, which {who} needs"), Severity::Note)
+        }
         _ => (format!("{name} is not found, which {who} needs"), Severity::Error),
     };
-    let machine = by.and_then(|by| Some(by.object.as_ref().ok()?.machine));
-    let elsewhere = provider(case, name, machine);
-    let hint = match &elsewhere {
-        Some((file, Reach::NotSearched)) => format!("; {file} is there, where the loader does not look for it"),
-        Some((file, Reach::OtherMajor)) => format!("; the environment has {file}"),
-        Some((file, Reach::OtherMachine)) => {
-            format!("; {file} is for another processor, and the loader passes over it")
-        }
-        None => String::new(),
-    };
+    let hint = elsewhere.as_ref().map(|(library, reach)| reach.hint(&library.name)).unwrap_or_default();
     let finding = Diagnostic {
         severity,
         ..Diagnostic::error(RULE.code, format!("{what}: {fails}{hint}"), evidence::symptom(first))
@@ -60,41 +72,59 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
     let others = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom));
     let more: Vec<Evidence> = others.chain(evidence::search(first)).collect();
     let finding = evidence::finding(finding.about(who), more);
-    finding.fix(fix(case, name, first, elsewhere.as_ref()))
+    finding.fix(fix(case, name, first, elsewhere.as_ref().map(|(library, reach)| (library.name.as_str(), *reach))))
 }
 
 /// How near a file is to the one that is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// It has the name.
     NotSearched,
+    /// It has the name, and is of a package that the one that needs it requires: that may open it first, by its path.
+    Required,
     /// It is of another major.
     OtherMajor,
     /// It has the name and is for another processor.
     OtherMachine,
 }
 
+impl Reach {
+    fn hint(self, file: &str) -> String {
+        match self {
+            Self::NotSearched => format!("; {file} is there, where the loader does not look for it"),
+            Self::Required => format!(
+                " unless Python code opens {file} first, which the package requires and the loader does not find; \
+                 whether it does is not known"
+            ),
+            Self::OtherMajor => format!("; the environment has {file}"),
+            Self::OtherMachine => format!("; {file} is for another processor, and the loader passes over it"),
+        }
+    }
+}
+
 /// A file of the environment that has the missing name, or is another major of it.
-fn provider(case: &Case<'_>, name: &str, by: Option<Machine>) -> Option<(String, Reach)> {
+fn provider<'a>(case: &'a Case<'_>, name: &str, by: Option<&Arc<Library>>) -> Option<(&'a Library, Reach)> {
     let stem = name.split(".so").next().unwrap_or(name);
-    let soname = |library: &crate::inventory::Library| {
-        library.object.as_ref().ok().and_then(|object| object.soname.clone()).unwrap_or_default()
-    };
+    let soname =
+        |library: &Library| library.object.as_ref().ok().and_then(|object| object.soname.clone()).unwrap_or_default();
     // A copy that a wheel renamed for itself serves that wheel alone.
-    let own_name = |library: &&std::sync::Arc<crate::inventory::Library>| {
+    let own_name = |library: &&Arc<Library>| {
         library.path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&format!("{stem}.so")))
     };
     let libraries = || case.inventory.libraries().iter().filter(own_name);
     let same = libraries().find(|library| soname(library) == name);
     let near = || libraries().find(|library| soname(library).split(".so").next() == Some(stem));
-    let reach = |library: &crate::inventory::Library| match &library.object {
-        Ok(object) if by.is_some_and(|by| by != object.machine) => Reach::OtherMachine,
+    let machine = by.and_then(|by| Some(by.object.as_ref().ok()?.machine));
+    let reach = |library: &Library| match &library.object {
+        Ok(object) if machine.is_some_and(|machine| machine != object.machine) => Reach::OtherMachine,
+        _ if by.is_some_and(|by| preload::may_open(case, by, library)) => Reach::Required,
         _ => Reach::NotSearched,
     };
-    same.map(|library| (library.name.clone(), reach(library)))
-        .or_else(|| near().map(|library| (library.name.clone(), Reach::OtherMajor)))
+    same.map(|library| (library.as_ref(), reach(library)))
+        .or_else(|| near().map(|near| (near.as_ref(), Reach::OtherMajor)))
 }
 
-fn fix(case: &Case<'_>, name: &str, symptom: &Symptom<'_>, elsewhere: Option<&(String, Reach)>) -> String {
+fn fix(case: &Case<'_>, name: &str, symptom: &Symptom<'_>, elsewhere: Option<(&str, Reach)>) -> String {
     let owner = symptom.by().and_then(|by| stack::package(case.inventory, by));
     if let Fault::Load(Problem::Absent { package, .. }) = symptom.fault {
         return format!("pip install --force-reinstall --no-deps {package}");
@@ -115,6 +145,7 @@ fn fix(case: &Case<'_>, name: &str, symptom: &Symptom<'_>, elsewhere: Option<&(S
                 owner.name
             )
         }
+        (_, Some((_, Reach::Required)), _) => format!("run it to see: python -c {}", symptom.when().replace('`', "\"")),
         (_, Some((file, Reach::NotSearched)), _) => {
             let folder = file.rsplit_once('/').map_or(".", |(folder, _)| folder);
             format!("import the package that loads it first, or put {folder} on LD_LIBRARY_PATH")

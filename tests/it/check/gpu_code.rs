@@ -112,6 +112,27 @@ mod missing {
         assert_error(the_problem(&findings, CODE), "nvidia/blend/lib/libcufftw.so.11", &["sm_52"]);
     }
 
+    /// A package is built for what most of its code is for; a smaller library of it may be for other GPUs.
+    #[test]
+    fn a_part_for_other_gpus_is_a_note() {
+        let with = |main: u32, part: u32| {
+            let venv = torch_with(&[(10, &[sass(80), sass(90)])]);
+            let library =
+                |soname, count, arch| Elf::library(soname).section(".nv_fatbin", code(&[(count, &[sass(arch)])]));
+            let files = [
+                ("ext/libext.so", library("libext.so", 9, main)),
+                ("ext/libext_hopper.so", library("libext_hopper.so", 3, part)),
+            ];
+            venv.install("ext", "1.0", &[], &files.each_ref().map(|(path, elf)| (*path, elf.clone())));
+            on(&venv, "A100", None)
+        };
+        let said = ["has no code for A100 (sm_80), though the rest of its package has"];
+        assert_finding(the_finding(&with(80, 90), CODE), Severity::Note, "ext/libext_hopper.so", &said);
+        assert_error(the_problem(&with(90, 80), CODE), "ext/libext.so", &["libext.so of ext 1.0 has no code for A100"]);
+        let said = ["ext 1.0 has no code for A100", "libext_hopper.so"];
+        assert_error(the_problem(&with(90, 90), CODE), "ext/libext.so", &said);
+    }
+
     /// cuSPARSELt is of use from compute capability 8.0 on.
     #[test]
     fn what_a_gpu_does_without_is_a_note() {

@@ -1,6 +1,8 @@
 //! Symbols that nothing defines, and no rule knows why.
 
-use super::venv::{Venv, assert_error, assert_quiet, module, the_problem};
+use gpulock::diag::Severity;
+
+use super::venv::{Venv, assert_error, assert_finding, assert_quiet, module, the_finding, the_problem};
 
 const CODE: &str = "undefined-symbol";
 
@@ -21,4 +23,22 @@ fn fires() {
 #[test]
 fn stays_quiet() {
     assert_quiet(&with_extension_that_asks(&["blend_rows?"]).check(), CODE);
+}
+
+/// A module for torch of a package that does without it, where there is no torch; not where the package requires it.
+#[test]
+fn a_module_for_an_absent_package_is_a_note() {
+    let with = |requires: &[&str]| {
+        let venv = Venv::empty();
+        let bridge = module("_bridge").asks(&["aoti_torch_dtype_float32"]);
+        venv.install("ext", "1.0", requires, &[("ext/_bridge.abi3.so", bridge)]);
+        venv.check()
+    };
+    for requires in [&[][..], &["torch; extra == \"all\""]] {
+        let said =
+            ["ext/_bridge.abi3.so is for processes with torch, which is not installed: `import ext._bridge` fails"];
+        let findings = with(requires);
+        assert_finding(the_finding(&findings, CODE), Severity::Note, "ext/_bridge.abi3.so", &said);
+    }
+    assert_error(the_problem(&with(&["torch>=2"]), CODE), "ext/_bridge.abi3.so", &["nothing defines aoti_torch"]);
 }

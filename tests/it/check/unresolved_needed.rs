@@ -1,6 +1,8 @@
 //! Libraries that are needed and not found.
 
-use super::venv::{Venv, assert_error, assert_quiet, module, the_problem};
+use gpulock::diag::Severity;
+
+use super::venv::{Venv, assert_error, assert_finding, assert_quiet, module, the_finding, the_problem};
 use crate::link::fixture::Elf;
 
 const CODE: &str = "unresolved-needed";
@@ -40,6 +42,28 @@ fn names_a_file_that_is_near() {
     let arm = Elf { machine: Some(183), ..Elf::library("libblend.so.2") };
     venv.put("ext/libs/libblend.so.2", &arm);
     assert_error(the_problem(&venv.check(), CODE), MODULE, &["is for another processor", "passes over it"]);
+}
+
+/// A package that requires the one with the library, and has no run path to it, may open it first; one that has a run path
+/// relies on that.
+#[test]
+fn what_a_package_may_open_first_is_a_note() {
+    let with = |requires: &[&str], runpath: &str| {
+        let venv = Venv::with_torch();
+        let module = module("_C").needed(&["libblend.so.2"]).runpath(runpath);
+        venv.install("ext", "1.0", requires, &[(MODULE, module)]);
+        venv.install("other", "1.0", &[], &[("other/lib/libblend.so.2", Elf::library("libblend.so.2"))]);
+        venv.check()
+    };
+    let said = ["`import ext._C` fails unless Python code opens other/lib/libblend.so.2 first", "is not known"];
+    for requires in [&["other"][..], &["other==1.0; extra == \"gpu\""]] {
+        let findings = with(requires, "$ORIGIN/libs");
+        assert_finding(the_finding(&findings, CODE), Severity::Note, MODULE, &said);
+    }
+    for (requires, runpath) in [(&[][..], "$ORIGIN/libs"), (&["other"], "$ORIGIN/../other/lib64")] {
+        let said = ["other/lib/libblend.so.2 is there, where the loader does not look for it"];
+        assert_error(the_problem(&with(requires, runpath), CODE), MODULE, &said);
+    }
 }
 
 /// Found by its RUNPATH; or the driver's, which no environment has.
