@@ -1,7 +1,7 @@
 //! What the libraries of an environment offer each GPU of the machines: one [`Offer`] a library and GPU, for the rules
 //! about GPU code to sort.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Case;
 use super::coverage::{Device, Layout, Tally, Verdict};
@@ -28,8 +28,8 @@ pub struct Offer<'a> {
     pub verdict: Verdict,
     /// Whether this GPU uses the library.
     pub usage: Usage<'a>,
-    /// The library that holds most of its package's GPU code serves the GPU.
-    pub package_serves: bool,
+    /// Another library of its package has machine code for the GPU.
+    pub has_sibling: bool,
 }
 
 impl Offer<'_> {
@@ -38,7 +38,7 @@ impl Offer<'_> {
     pub fn is_needed(&self) -> bool {
         match self.usage {
             Usage::Used => true,
-            Usage::Unknown => self.layout == Layout::PerArchitecture || !self.package_serves,
+            Usage::Unknown => self.layout == Layout::PerArchitecture || !self.has_sibling,
             Usage::Unused(_) => false,
         }
     }
@@ -76,44 +76,57 @@ fn judge<'a>(case: &Case<'a>) -> Result<Vec<Offer<'a>>, Failure> {
             let verdict = tally.verdict(layout);
             if verdict != Verdict::NoCode {
                 let usage = codes.usage(file_name, gpu.capability);
-                offers.push(Offer { gpu, library, layout, object, tally, verdict, usage, package_serves: false });
+                offers.push(Offer { gpu, library, layout, object, tally, verdict, usage, has_sibling: false });
             }
         }
         // A package of which another library is built for this GPU is built for it, with a part left out. By itself a
         // library is when most of its containers serve it: some kernels are written for one architecture.
-        let built_for_it: BTreeSet<usize> = offers
-            .iter()
-            .filter(|offer| matches!(offer.verdict, Verdict::Sass | Verdict::Jit))
-            .filter_map(|offer| offer.library.package)
-            .collect();
+        let served = packages_with(&offers, &[Verdict::Sass, Verdict::Jit]);
         for offer in offers.iter_mut().filter(|offer| offer.verdict == Verdict::Part && !offer.tally.is_mostly_served())
         {
-            if !offer.library.package.is_some_and(|package| built_for_it.contains(&package)) {
+            let has_sibling = offer.library.package.is_some_and(|package| served.contains(&package));
+            if !has_sibling || matches!(offer.usage, Usage::Used) {
                 offer.verdict = Verdict::Missing;
             }
         }
-        let served: BTreeSet<usize> = served_packages(&offers);
+        let built = packages_with(&offers, &[Verdict::Sass]);
         for offer in &mut offers {
-            offer.package_serves = offer.library.package.is_some_and(|package| served.contains(&package));
+            offer.has_sibling = offer.library.package.is_some_and(|package| built.contains(&package));
         }
         all.extend(offers);
     }
     Ok(all)
 }
 
-/// The packages whose library with most containers serves the GPU.
-fn served_packages(offers: &[Offer<'_>]) -> BTreeSet<usize> {
-    let mut main: BTreeMap<usize, &Offer<'_>> = BTreeMap::new();
-    let rank = |offer: &Offer<'_>| (offer.tally.total(), offer.library.size);
+/// The packages of which a library comes to one of `verdicts`.
+fn packages_with(offers: &[Offer<'_>], verdicts: &[Verdict]) -> BTreeSet<usize> {
+    let fits = offers.iter().filter(|offer| verdicts.contains(&offer.verdict));
+    fits.filter_map(|offer| offer.library.package).collect()
+}
+
+/// Offers of one GPU and package together, in the order in which they first come.
+pub fn by_package<'o, 'a>(case: &Case<'_>, offers: impl Iterator<Item = &'o Offer<'a>>) -> Vec<Vec<&'o Offer<'a>>>
+where
+    'a: 'o,
+{
+    let key =
+        |offer: &Offer<'_>| (offer.gpu.capability, stack::package(case.inventory, offer.library).map(|one| &one.name));
+    let mut groups: Vec<Vec<&Offer<'_>>> = Vec::new();
     for offer in offers {
-        let Some(package) = offer.library.package else { continue };
-        let known = main.entry(package).or_insert(offer);
-        if rank(offer) > rank(known) {
-            *known = offer;
+        match groups.iter_mut().find(|group| offer.library.package.is_some() && key(group[0]) == key(offer)) {
+            Some(group) => group.push(offer),
+            None => groups.push(vec![offer]),
         }
     }
-    let serves = |offer: &Offer<'_>| matches!(offer.verdict, Verdict::Sass | Verdict::Jit | Verdict::Part);
-    main.into_iter().filter(|(_, offer)| serves(offer)).map(|(package, _)| package).collect()
+    groups
+}
+
+/// The libraries of a group in words: its name, or how many there are.
+pub fn subject(case: &Case<'_>, group: &[&Offer<'_>]) -> String {
+    match (group, stack::package(case.inventory, group[0].library)) {
+        ([_, _, ..], Some(package)) => format!("{} libraries of {} {}", group.len(), package.name, package.version),
+        _ => group[0].library.name.clone(),
+    }
 }
 
 /// A library's GPU code in words: `sm_70, sm_80, compute_90`.

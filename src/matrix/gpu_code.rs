@@ -24,6 +24,10 @@ impl GpuCodeFacts {
         &self.file.stub.capabilities
     }
 
+    fn is_required(&self, file_name: &str) -> bool {
+        self.file.required.iter().any(|row| matches(&row.libraries, file_name))
+    }
+
     /// Whether a GPU uses a library.
     pub fn usage(&self, file_name: &str, gpu: Capability) -> Usage<'_> {
         // Without bounds no GPU needs it.
@@ -34,7 +38,7 @@ impl GpuCodeFacts {
         let rows = || self.file.optional.iter().filter(|row| matches(&row.libraries, file_name));
         match rows().find(|row| !uses(row)) {
             Some(row) => Usage::Unused(row),
-            None if rows().next().is_some() => Usage::Used,
+            None if rows().next().is_some() || self.is_required(file_name) => Usage::Used,
             None => Usage::Unknown,
         }
     }

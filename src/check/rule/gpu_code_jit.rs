@@ -1,7 +1,7 @@
 //! Libraries that serve a GPU only by PTX, which the driver compiles when it is first used: good to know.
 
 use crate::check::coverage::{Layout, Verdict};
-use crate::check::device_code::{Offer, list, offers};
+use crate::check::device_code::{Offer, by_package, list, offers, subject};
 use crate::check::{Case, Claims, Outcome, Rule};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 
@@ -14,18 +14,22 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     }
     // NVIDIA's libraries bring PTX where that is how they serve a GPU.
     let is_remark = |offer: &&Offer<'_>| offer.verdict == Verdict::Jit && offer.layout == Layout::List;
-    let notes = offers(case)?.iter().filter(is_remark).map(|offer| {
+    let notes = by_package(case, offers(case)?.iter().filter(is_remark)).into_iter().map(|group| {
+        let count = |of: fn(&Offer<'_>) -> usize| group.iter().map(|offer| of(offer)).sum::<usize>();
+        let gpu = group[0].gpu;
         let message = format!(
-            "{} serves {} ({}) by PTX alone in {} of {} containers: the driver compiles it when it is first used, which \
-             takes minutes for large libraries",
-            offer.library.name,
-            offer.gpu.name,
-            offer.gpu.capability.sm(),
-            offer.tally.jit,
-            offer.tally.total()
+            "{} {} {} ({}) by PTX alone in {} of {} containers: the driver compiles it when it is first used, which takes \
+             minutes for large libraries",
+            subject(case, &group),
+            if group.len() == 1 { "serves" } else { "serve" },
+            gpu.name,
+            gpu.capability.sm(),
+            count(|offer| offer.tally.jit),
+            count(|offer| offer.tally.total())
         );
-        let seen = Evidence::elf(&offer.library.name, list(offer.object));
-        Diagnostic::note(RULE.code, message, seen).about(&offer.library.name)
+        let mut seen = group.iter().map(|offer| Evidence::elf(&offer.library.name, list(offer.object)));
+        let first = seen.next()?;
+        Some(seen.fold(Diagnostic::note(RULE.code, message, first).about(&group[0].library.name), Diagnostic::and))
     });
-    Ok(Outcome::Ran(notes.collect()))
+    Ok(Outcome::Ran(notes.flatten().collect()))
 }

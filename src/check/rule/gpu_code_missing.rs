@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::coverage::Verdict;
-use crate::check::device_code::{Offer, list, offers};
+use crate::check::device_code::{Offer, by_package, list, offers, subject};
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::{Gpu, Served, Usage};
@@ -25,7 +25,11 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     for (_, missing) in grouped(case, offers)? {
         findings.extend(finding(case, missing)?);
     }
-    findings.extend(offers.iter().filter_map(remark));
+    findings.extend(offers.iter().filter_map(unused));
+    let parts = offers.iter().filter(|offer| offer.verdict == Verdict::Part);
+    findings.extend(by_package(case, parts).iter().filter_map(|group| remark(case, group, in_part)));
+    let others = offers.iter().filter(|offer| offer.verdict == Verdict::Missing && is_for_others(offer));
+    findings.extend(by_package(case, others).iter().filter_map(|group| remark(case, group, for_others)));
     Ok(Outcome::Ran(findings))
 }
 
@@ -124,36 +128,43 @@ fn torch_for(case: &Case<'_>, gpu: &Gpu) -> Result<Option<(String, String)>, Fai
     Ok(newer.or(newest))
 }
 
-/// A part that is left out, or a library that this GPU does without: good to know.
-fn remark(offer: &Offer<'_>) -> Option<Diagnostic> {
-    let gpu = shown(offer.gpu);
+/// A library that this GPU does without. What no GPU needs is not worth a word.
+fn unused(offer: &Offer<'_>) -> Option<Diagnostic> {
+    let (Verdict::Missing, Usage::Unused(row)) = (offer.verdict, offer.usage) else { return None };
+    row.from.or(row.below)?;
+    let message =
+        format!("{} has no code for {}, which does without it: {}", offer.library.name, shown(offer.gpu), row.reason);
     let seen = Evidence::elf(&offer.library.name, list(offer.object));
-    match (offer.verdict, offer.usage) {
-        // What no GPU needs is not worth a word.
-        (Verdict::Missing, Usage::Unused(row)) if row.from.is_some() || row.below.is_some() => {
-            let message =
-                format!("{} has no code for {gpu}, which does without it: {}", offer.library.name, row.reason);
-            let fact = Evidence::fact(&row.reason, &row.source);
-            Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name).and(fact))
-        }
-        (Verdict::Missing, Usage::Unknown) if !offer.is_needed() => {
-            let message = format!(
-                "{} has no code for {gpu}, though the rest of its package has; whether anything uses it there is not known",
-                offer.library.name
-            );
-            Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name))
-        }
-        (Verdict::Part, _) => {
-            let served = offer.tally.sass + offer.tally.jit;
-            let message = format!(
-                "{} serves {gpu} in part: {served} of its {} containers; what the rest holds was not built for it",
-                offer.library.name,
-                offer.tally.total()
-            );
-            Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name))
-        }
-        _ => None,
-    }
+    let fact = Evidence::fact(&row.reason, &row.source);
+    Some(Diagnostic::note(RULE.code, message, seen).about(&offer.library.name).and(fact))
+}
+
+/// Whether a library may be for other GPUs than this one, for which its package has code elsewhere.
+fn is_for_others(offer: &Offer<'_>) -> bool {
+    matches!(offer.usage, Usage::Unknown) && !offer.is_needed()
+}
+
+fn in_part(who: &str, gpu: &str, group: &[&Offer<'_>]) -> String {
+    let served: usize = group.iter().map(|offer| offer.tally.sass + offer.tally.jit).sum();
+    let total: usize = group.iter().map(|offer| offer.tally.total()).sum();
+    let verb = if group.len() == 1 { "serves" } else { "serve" };
+    format!("{who} {verb} {gpu} in part: {served} of {total} containers; what the rest holds was not built for it")
+}
+
+fn for_others(who: &str, gpu: &str, group: &[&Offer<'_>]) -> String {
+    let verb = if group.len() == 1 { "has" } else { "have" };
+    format!(
+        "{who} {verb} no code for {gpu}, which the package has in other libraries; whether anything uses it there is not \
+         known"
+    )
+}
+
+/// What is good to know of some libraries of a package.
+fn remark(case: &Case<'_>, group: &[&Offer<'_>], words: fn(&str, &str, &[&Offer<'_>]) -> String) -> Option<Diagnostic> {
+    let mut seen = group.iter().map(|offer| Evidence::elf(&offer.library.name, list(offer.object)));
+    let message = words(&subject(case, group), &shown(group[0].gpu), group);
+    let note = Diagnostic::note(RULE.code, message, seen.next()?).about(&group[0].library.name);
+    Some(seen.fold(note, Diagnostic::and))
 }
 
 fn shown(gpu: &Gpu) -> String {

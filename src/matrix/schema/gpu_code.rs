@@ -14,6 +14,9 @@ pub struct GpuCodeFile {
     /// Libraries that keep containers of their own for each architecture.
     #[serde(rename = "per-architecture")]
     pub per_architecture: Vec<PerArchitectureRow>,
+    /// Libraries that every GPU needs.
+    #[serde(rename = "required", default)]
+    pub required: Vec<RequiredCodeRow>,
     /// Libraries that a GPU does without.
     #[serde(rename = "optional")]
     pub optional: Vec<OptionalCodeRow>,
@@ -24,6 +27,21 @@ pub struct GpuCodeFile {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PerArchitectureRow {
     /// Their file names up to `.so`, without a hash that a wheel repair tool added; `*` at the end stands for any rest.
+    pub libraries: Vec<String>,
+    /// How it is known.
+    #[serde(default)]
+    pub basis: Basis,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// Libraries without whose code for a GPU nothing of their package works there.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RequiredCodeRow {
+    /// As in [`PerArchitectureRow::libraries`].
     pub libraries: Vec<String>,
     /// How it is known.
     #[serde(default)]

@@ -81,7 +81,7 @@ mod missing {
         let (served, other) = ([sass(90), sass(120)], [sass(90)]);
         assert_quiet(&on(&torch_with(&[(9, &served), (1, &other)]), "RTX 5090", None), CODE);
         let findings = on(&torch_with(&[(8, &served), (2, &other)]), "RTX 5090", None);
-        let said = ["serves RTX 5090 (sm_120) in part: 8 of its 10 containers"];
+        let said = ["serves RTX 5090 (sm_120) in part: 8 of 10 containers"];
         assert_finding(the_finding(&findings, CODE), Severity::Note, TORCH_CUDA, &said);
         let findings = on(&torch_with(&[(4, &served), (6, &other)]), "RTX 5090", None);
         assert_error(
@@ -112,7 +112,8 @@ mod missing {
         assert_error(the_problem(&findings, CODE), "nvidia/blend/lib/libcufftw.so.11", &["sm_52"]);
     }
 
-    /// A package is built for what most of its code is for; a smaller library of it may be for other GPUs.
+    /// A package with machine code for a GPU is built for it; another library of it may be for other GPUs. Torch without
+    /// its kernels is not.
     #[test]
     fn a_part_for_other_gpus_is_a_note() {
         let with = |main: u32, part: u32| {
@@ -126,11 +127,17 @@ mod missing {
             venv.install("ext", "1.0", &[], &files.each_ref().map(|(path, elf)| (*path, elf.clone())));
             on(&venv, "A100", None)
         };
-        let said = ["has no code for A100 (sm_80), though the rest of its package has"];
+        let said = ["has no code for A100 (sm_80), which the package has in other libraries"];
         assert_finding(the_finding(&with(80, 90), CODE), Severity::Note, "ext/libext_hopper.so", &said);
-        assert_error(the_problem(&with(90, 80), CODE), "ext/libext.so", &["libext.so of ext 1.0 has no code for A100"]);
+        assert_finding(the_finding(&with(90, 80), CODE), Severity::Note, "ext/libext.so", &said);
         let said = ["ext 1.0 has no code for A100", "libext_hopper.so"];
         assert_error(the_problem(&with(90, 90), CODE), "ext/libext.so", &said);
+
+        let venv = Venv::empty();
+        let files = ["libtorch_cuda", "libtorch_nvshmem"].map(|name| format!("torch/lib/{name}.so"));
+        let library = |arch| Elf::library("libtorch.so").section(".nv_fatbin", code(&[(3, &[sass(arch)])]));
+        venv.install("torch", "2.8.0", &[], &[(&files[0], library(90)), (&files[1], library(80))]);
+        assert_error(the_problem(&on(&venv, "A100", None), CODE), TORCH_CUDA, &["torch 2.8.0 has no code for A100"]);
     }
 
     /// cuSPARSELt is of use from compute capability 8.0 on.
