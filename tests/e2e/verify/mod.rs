@@ -2,4 +2,5 @@
 
 mod broken;
 mod environment;
+mod packages;
 mod sweep;
