@@ -33,7 +33,8 @@ pub struct Distribution {
     pub name: PackageName,
     /// Version as written.
     pub version: String,
-    /// Build string, for conda: `cuda128_py311h...`.
+    /// Build string, for conda: `cuda128_py311h...`. Else the label of the build in the version that the package's own
+    /// `version.py` states and its metadata leaves out: `cu128`.
     pub build: Option<String>,
     /// What it requires, as written: `Requires-Dist` (PEP 508), for conda `depends`.
     pub requires: Vec<String>,
@@ -157,8 +158,18 @@ fn one(root: &Root, site: &Path, folder: &OsStr, kind: DistributionKind) -> (Opt
         // An empty folder, left by an uninstallation.
         return (None, trouble);
     }
+    let version_file = site.join(name.as_str().replace('-', "_")).join("version.py");
+    let build = root.read(&version_file, 1 << 16).ok().and_then(|bytes| build_label(&bytes));
     let site = site.to_owned();
-    (Some(Distribution { kind, name, version, build: None, requires, site, info, installer, url, files }), trouble)
+    (Some(Distribution { kind, name, version, build, requires, site, info, installer, url, files }), trouble)
+}
+
+/// The local label in `__version__ = '2.8.0+cu128'`.
+fn build_label(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let value = text.lines().find_map(|line| line.strip_prefix("__version__")?.trim_start().strip_prefix('='))?;
+    let (_, label) = value.trim().trim_matches(['\'', '"']).split_once('+')?;
+    Some(label.to_owned())
 }
 
 /// The headers of METADATA, their names in lower case, up to the first empty line (RFC 822, continued lines joined).

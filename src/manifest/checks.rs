@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 35] = [
+pub const RULES: [&str; 36] = [
     "cpu-build-installed",
     "cuda-major-mixed",
     "cuda-stub-linked",
@@ -42,6 +42,7 @@ pub const RULES: [&str; 35] = [
     "shadowed-library",
     "symbol-version-missing",
     "torch-abi-mismatch",
+    "torch-cuda-mismatch",
     "undefined-symbol",
     "unresolved-needed",
 ];

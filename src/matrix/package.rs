@@ -2,8 +2,9 @@
 //!
 //! Takes `package.toml`.
 
-use super::schema::PackageFile;
+use super::schema::{PackageFile, SameCudaRow, UnfitRow};
 use crate::python::PackageName;
+use crate::version::Pep440;
 
 /// Whether a name is one of `patterns`, where `*` at the end stands for any rest.
 pub fn matches_any(patterns: &[String], name: &PackageName) -> bool {
@@ -17,5 +18,17 @@ impl PackageFile {
     /// Whether the shared libraries of a package are locked.
     pub fn is_gpu(&self, name: &PackageName) -> bool {
         matches_any(&self.gpu, name)
+    }
+
+    /// How much of torch's CUDA this version of a package wants to share, where it is known to refuse another.
+    pub fn same_cuda(&self, name: &PackageName, version: &Pep440) -> Option<&SameCudaRow> {
+        let version = version.clone().without_local();
+        self.same_cuda.iter().find(|row| row.package == *name && row.versions.contains(&version))
+    }
+
+    /// Whether this version of a package does not import with that torch, whatever its METADATA says.
+    pub fn is_unfit(&self, name: &str, version: &Pep440, torch: &Pep440) -> bool {
+        let fits = |row: &UnfitRow| row.versions.contains(version) && row.torch.contains(torch);
+        self.unfit.iter().any(|row| row.package.as_str() == name && fits(row))
     }
 }

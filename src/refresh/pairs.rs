@@ -1,6 +1,7 @@
 //! Which torchvision and torchaudio releases belong to a torch release: those whose METADATA asks for it.
 
 use super::line::Line;
+use crate::matrix::schema::PackageFile;
 use crate::python::Requirement;
 use crate::version::{Pep440, Specifiers};
 
@@ -28,8 +29,13 @@ pub(super) fn companions(lines: &[Line]) -> Vec<Companion> {
 }
 
 /// The companions of a torch release, newest first.
-pub(super) fn of(torch: &Pep440, companions: &[Companion]) -> Vec<Pep440> {
-    let fits = |companion: &&Companion| companion.torch.as_ref().is_some_and(|wanted| wanted.contains(torch));
+///
+/// A companion that is known not to import with that torch is none, whatever its METADATA says.
+pub(super) fn of(torch: &Pep440, name: &str, companions: &[Companion], packages: &PackageFile) -> Vec<Pep440> {
+    let fits = |companion: &&Companion| {
+        companion.torch.as_ref().is_some_and(|wanted| wanted.contains(torch))
+            && !packages.is_unfit(name, &companion.version, torch)
+    };
     companions.iter().filter(fits).map(|companion| companion.version.clone()).collect()
 }
 
@@ -45,11 +51,12 @@ mod tests {
         let read = |name: &str| line::read(matrix.files().text(&format!("snapshot/{name}.jsonl")).unwrap()).unwrap();
         let (vision, audio) = (companions(&read("torchvision")), companions(&read("torchaudio")));
         for release in matrix.torch().unwrap().releases() {
-            for (known, list) in [(&vision, &release.torchvision), (&audio, &release.torchaudio)] {
+            let lists = [("torchvision", &vision, &release.torchvision), ("torchaudio", &audio, &release.torchaudio)];
+            for (name, known, list) in lists {
                 let Some(list) = list else { continue };
                 // A companion that does not say which torch it is for is a pair by other sources.
                 let silent = |v: &Pep440| known.iter().any(|c| c.version == *v && c.torch.is_none());
-                let found = of(&release.version, known);
+                let found = of(&release.version, name, known, matrix.package().unwrap());
                 let wrong: Vec<_> =
                     list.iter().filter(|version| !silent(version) && !found.contains(version)).collect();
                 assert!(wrong.is_empty(), "torch {}: {wrong:?}", release.version);

@@ -12,6 +12,7 @@ use super::probe::{self, Probe};
 use super::update::Change;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::matrix::edit::{Block, insert_row};
+use crate::matrix::schema::PackageFile;
 use crate::matrix::schema::TorchFile;
 use crate::python::{Platform, PythonVersion, Wheel};
 use crate::registry::Client;
@@ -26,6 +27,7 @@ pub(super) struct Sources<'a> {
     pub(super) kept: &'a BTreeMap<Pep440, Vec<Kept>>,
     pub(super) vision: &'a [Companion],
     pub(super) audio: &'a [Companion],
+    pub(super) packages: &'a PackageFile,
     pub(super) toolkits: &'a Toolkits,
     pub(super) today: &'a str,
 }
@@ -67,8 +69,8 @@ pub(super) fn read(version: &Pep440, sources: &Sources<'_>) -> Result<Option<Fou
     let Some(first) = builds.first() else { return Ok(None) };
     let uploaded = kept.iter().filter_map(|kept| kept.listed.uploaded.as_deref()).min();
     let entry = line.wheels.iter().find(|entry| entry.file == first.file);
-    let vision = pairs::of(version, sources.vision);
-    let audio = pairs::of(version, sources.audio);
+    let vision = pairs::of(version, "torchvision", sources.vision, sources.packages);
+    let audio = pairs::of(version, "torchaudio", sources.audio, sources.packages);
     let mut pairs = Vec::new();
     for (name, list) in [("torchvision", &vision), ("torchaudio", &audio)] {
         if !list.is_empty() {

@@ -175,6 +175,7 @@ fn torch_releases(
         kept: &torch.kept,
         vision: &pairs::companions(lines("torchvision")),
         audio: &pairs::companions(lines("torchaudio")),
+        packages: matrix.package()?,
         toolkits: &pins::toolkits(lines("cuda-toolkit")),
         today: &moment.today,
     };
@@ -201,12 +202,10 @@ fn torch_releases(
 /// Companions of a known release that came out after its table was written.
 fn new_pairs(matrix: &Matrix, row: &TorchReleaseRow, sources: &torch::Sources<'_>, update: &mut Update) {
     let path = torch::path(&row.version);
-    let lists = [
-        ("torchvision", &row.torchvision, pairs::of(&row.version, sources.vision)),
-        ("torchaudio", &row.torchaudio, pairs::of(&row.version, sources.audio)),
-    ];
-    for (key, listed, found) in lists {
+    let lists = [("torchvision", &row.torchvision, sources.vision), ("torchaudio", &row.torchaudio, sources.audio)];
+    for (key, listed, known) in lists {
         let Some(listed) = listed else { continue };
+        let found = pairs::of(&row.version, key, known, sources.packages);
         let newest = listed.iter().max();
         let new: Vec<Pep440> =
             found.into_iter().filter(|version| newest.is_none_or(|newest| version > newest)).collect();

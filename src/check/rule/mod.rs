@@ -30,6 +30,7 @@ mod ptx_jit_unavailable;
 mod shadowed_library;
 mod symbol_version_missing;
 mod torch_abi_mismatch;
+mod torch_cuda_mismatch;
 mod undefined_symbol;
 mod unresolved_needed;
 
@@ -46,6 +47,7 @@ pub const ALL: &[Rule] = &[
     nccl_mismatch::RULE,
     nvjitlink_mismatch::RULE,
     torch_abi_mismatch::RULE,
+    torch_cuda_mismatch::RULE,
     glibc_too_new::RULE,
     libstdcxx_too_old::RULE,
     unresolved_needed::RULE,

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
+use super::Basis;
 use crate::python::PackageName;
+use crate::version::Specifiers;
 
 /// `index.toml`
 #[derive(Debug, Deserialize)]
@@ -23,6 +25,64 @@ pub struct PackageFile {
     pub variant: Vec<PackageName>,
     /// Prefixes of the packages that bring CUDA, and so differ between the variants of one torch release.
     pub cuda: Vec<String>,
+    /// Companions of torch that refuse a torch of another CUDA.
+    #[serde(default)]
+    pub same_cuda: Vec<SameCudaRow>,
+    /// Companions whose METADATA accepts a torch with which they do not import.
+    #[serde(default)]
+    pub unfit: Vec<UnfitRow>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// A companion that refuses, when it is imported, a torch of another CUDA.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SameCudaRow {
+    /// The package.
+    pub package: PackageName,
+    /// Its versions.
+    pub versions: Specifiers,
+    /// How much of the CUDA version has to be the same.
+    pub digits: CudaDigits,
+    /// What it says when it refuses.
+    pub says: String,
+    /// How it is known.
+    #[serde(default)]
+    pub basis: Basis,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// How much of a CUDA version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CudaDigits {
+    /// 12 of 12.8.
+    Major,
+    /// 12.8.
+    Minor,
+}
+
+/// A companion whose METADATA accepts a torch with which it does not import.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct UnfitRow {
+    /// The package.
+    pub package: PackageName,
+    /// Its versions.
+    pub versions: Specifiers,
+    /// The releases of torch.
+    pub torch: Specifiers,
+    /// Why, a sentence.
+    pub reason: String,
+    /// How it is known.
+    #[serde(default)]
+    pub basis: Basis,
     /// Where it is from.
     pub source: String,
     /// When that was read.

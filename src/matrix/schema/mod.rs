@@ -24,7 +24,7 @@ pub use env_vars::{
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
 pub use gpu_code::{GpuCodeFile, OptionalCodeRow, PerArchitectureRow, StubRow};
 pub use image::{OsFile, OsRow};
-pub use index::{IndexFile, IndexRow, PackageFile, SnapshotFile, SnapshotPackages};
+pub use index::{CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, UnfitRow};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
 /// How a fact is known; read beats the rest.

@@ -210,6 +210,7 @@ fn snapshot_requires(
 
 /// Companions by the METADATA of one wheel of each of their releases.
 fn companions(matrix: &Matrix, client: &Client, default: &str, until: &str, audit: &mut Audit) -> Result<(), Failure> {
+    let packages = matrix.package()?;
     for name in ["torchvision", "torchaudio"] {
         let Ok(package) = name.parse::<PackageName>() else { continue };
         let kept = keep::kept(&package, true, client.listed(default, &package)?, until);
@@ -237,7 +238,8 @@ fn companions(matrix: &Matrix, client: &Client, default: &str, until: &str, audi
             spoken.sort_by(|a, b| b.cmp(a));
             let text = |list: Vec<String>| Some(if list.is_empty() { "none".into() } else { list.join(" ") });
             let matrix = text(spoken.iter().map(ToString::to_string).collect());
-            let index = text(pairs::of(&release.version, &known).iter().map(ToString::to_string).collect());
+            let index =
+                text(pairs::of(&release.version, name, &known, packages).iter().map(ToString::to_string).collect());
             let what = format!("torch {}: {name}", release.version);
             audit.compare("trio pairs", &file_of(release), &what, matrix, index);
         }

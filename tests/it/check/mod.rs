@@ -26,6 +26,7 @@ mod rules;
 mod shadowed_library;
 mod symbol_version_missing;
 mod torch_abi_mismatch;
+mod torch_cuda_mismatch;
 mod undefined_symbol;
 mod unresolved_needed;
 mod venv;

@@ -166,7 +166,7 @@ impl Venv {
         self.folder.path().join("venv")
     }
 
-    fn site(&self) -> PathBuf {
+    pub fn site(&self) -> PathBuf {
         self.path().join("lib/python3.11/site-packages")
     }
 }
