@@ -2,6 +2,7 @@
 //!
 //! Takes `package.toml`.
 
+use super::matches_glob;
 use super::schema::PackageFile;
 use crate::python::PackageName;
 
@@ -17,5 +18,10 @@ impl PackageFile {
     /// Whether the shared libraries of a package are locked.
     pub fn is_gpu(&self, name: &PackageName) -> bool {
         matches_any(&self.gpu, name)
+    }
+
+    /// Whether a library of that name is one that only software for GPUs asks for.
+    pub fn is_gpu_library(&self, soname: &str) -> bool {
+        self.libraries.iter().any(|pattern| matches_glob(pattern, soname))
     }
 }

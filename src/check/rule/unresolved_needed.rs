@@ -58,9 +58,18 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
         ..Diagnostic::error(RULE.code, format!("{what}: {fails}{hint}"), evidence::symptom(first))
     };
     let others = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom));
-    let more: Vec<Evidence> = others.chain(evidence::search(first)).collect();
+    let owner = by.and_then(|by| stack::package(case.inventory, by));
+    let unmet = owner.and_then(|owner| Some((owner, stack::unmet_torch(case.inventory, owner)?)));
+    let asks = unmet.as_ref().map(|(owner, asks)| evidence::unmet_torch(case, owner, asks));
+    let more: Vec<Evidence> = others.chain(evidence::search(first)).chain(asks).collect();
     let finding = evidence::finding(finding.about(who), more);
-    finding.fix(fix(case, name, first, elsewhere.as_ref()))
+    finding.fix(match &unmet {
+        Some((owner, asks)) => format!(
+            "install the torch that {} {} requires: pip install 'torch{}'; or a {} that is built for the installed one",
+            owner.name, owner.version, asks.specifiers, owner.name
+        ),
+        None => fix(case, name, first, elsewhere.as_ref()),
+    })
 }
 
 /// How near a file is to the one that is missing.

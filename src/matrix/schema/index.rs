@@ -23,6 +23,10 @@ pub struct PackageFile {
     pub variant: Vec<PackageName>,
     /// Prefixes of the packages that bring CUDA, and so differ between the variants of one torch release.
     pub cuda: Vec<String>,
+    /// The packages that torch itself is installed by.
+    pub torch: Vec<PackageName>,
+    /// Names of shared libraries that only software for GPUs asks for; `*` stands for any text.
+    pub libraries: Vec<String>,
     /// Where it is from.
     pub source: String,
     /// When that was read.

@@ -50,3 +50,11 @@ fn stays_quiet() {
     assert_quiet(&venv.check(), CODE);
     assert_quiet(&with_extension_that_needs("libcuda.so.1").check(), CODE);
 }
+
+/// What a library of an unknown version opens has an unknown name.
+#[test]
+fn names_that_are_not_known_are_not_missing() {
+    let venv = Venv::with_torch();
+    venv.put("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", &Elf::library("libnvrtc.so.12"));
+    assert_quiet(&venv.check(), CODE);
+}
