@@ -2,7 +2,7 @@
 //!
 //! What is optional is no symptom. One that shows in several processes is one, with all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::inventory::Library;
@@ -32,6 +32,8 @@ pub enum Fault<'a> {
 #[derive(Debug)]
 pub struct Claims<'a> {
     left: Vec<Symptom<'a>>,
+    /// Libraries, by inode, that a finding names as the cause of what fails.
+    blamed: BTreeSet<(u64, u64)>,
 }
 
 impl<'a> Claims<'a> {
@@ -48,12 +50,22 @@ impl<'a> Claims<'a> {
                 all.add(Fault::Load(problem), "it is loaded".into(), None);
             }
         }
-        Self { left: all.symptoms }
+        Self { left: all.symptoms, blamed: BTreeSet::new() }
     }
 
     /// The symptoms that are left.
     pub fn left(&self) -> &[Symptom<'a>] {
         &self.left
+    }
+
+    /// Notes that a finding names this library as a cause.
+    pub fn blame(&mut self, library: &Library) {
+        self.blamed.insert(library.inode);
+    }
+
+    /// Whether a finding names this library as a cause.
+    pub fn is_blamed(&self, library: &Library) -> bool {
+        self.blamed.contains(&library.inode)
     }
 
     /// Takes those that `explained` holds for, in order.
@@ -186,6 +198,15 @@ impl<'a> Symptom<'a> {
         }
     }
 
+    /// The version of a symbol, or the version, that is asked for in vain: `GLIBC_2.38`.
+    pub fn version(&self) -> Option<&'a str> {
+        match self.fault {
+            Fault::Load(Problem::Undefined { version, .. }) => version.as_ref().map(|version| version.name.as_str()),
+            Fault::Load(Problem::VersionMissing { version, .. }) => Some(version),
+            _ => None,
+        }
+    }
+
     /// The loaded library that was to define an undefined symbol, or that lacks a version.
     pub fn definer(&self) -> Option<&'a Arc<Library>> {
         match self.fault {
@@ -195,6 +216,14 @@ impl<'a> Symptom<'a> {
             Fault::Load(Problem::VersionMissing { library, .. }) => Some(library),
             _ => None,
         }
+    }
+
+    /// A loaded library that defines the symbol and does not offer it to this one: it was opened with RTLD_LOCAL.
+    pub fn hidden_definer(&self) -> Option<&'a Arc<Library>> {
+        let symbol = self.undefined()?;
+        let defines =
+            |library: &&Arc<Library>| library.object.as_ref().is_ok_and(|object| object.symbols.find(symbol).len() > 0);
+        self.context?.loads.iter().map(|load| &load.library).find(defines)
     }
 
     /// As the loader says it.

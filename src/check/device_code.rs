@@ -60,12 +60,15 @@ fn judge<'a>(case: &Case<'a>) -> Result<Vec<Offer<'a>>, Failure> {
     let Some(machine) = case.machine else { return Ok(Vec::new()) };
     let (gpus, codes) = (case.matrix.gpu()?, case.matrix.gpu_code()?);
     let driver_isa = machine.driver.as_ref().and_then(|driver| driver.ptx_isa.as_ref());
-    let built = stack::runtimes(case.links).into_keys().next_back();
+    let built = stack::runtimes(case.inventory, case.links).into_keys().next_back();
     let mut all = Vec::new();
     for gpu in &machine.gpus {
         let device = Device { gpu, driver_isa, built };
         let mut offers: Vec<Offer<'a>> = Vec::new();
         for library in case.inventory.libraries() {
+            if case.links.closed.contains(&library.inode) {
+                continue;
+            }
             let Ok(object) = &library.object else { continue };
             let file_name = library.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let layout = match codes.is_per_architecture(file_name) {

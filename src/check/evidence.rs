@@ -1,9 +1,10 @@
 //! Evidence that several rules give in the same words.
 
-use super::{Fault, Symptom, stack};
+use super::{Case, Fault, Symptom, stack};
 use crate::diag::{Diagnostic, Evidence};
-use crate::inventory::Library;
+use crate::inventory::{Distribution, Library};
 use crate::link::{Load, Problem, Step};
+use crate::python::Requirement;
 
 /// What the loader says, at the library that meets it.
 pub fn symptom(symptom: &Symptom<'_>) -> Evidence {
@@ -46,6 +47,13 @@ pub fn version(library: &Library) -> Evidence {
         None => "version unknown".into(),
     };
     Evidence::elf(&library.name, fact)
+}
+
+/// What a package requires of torch, beside the torch that is there.
+pub fn unmet_torch(case: &Case<'_>, package: &Distribution, asks: &Requirement) -> Evidence {
+    let installed = stack::distribution(case.inventory, "torch").map_or("none", |torch| torch.version.as_str());
+    let fact = format!("requires torch{}; {installed} is installed", asks.specifiers);
+    Evidence::observed(format!("{} {}", package.name, package.version), fact)
 }
 
 /// By which rule of the loader a library was found.

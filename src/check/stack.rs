@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::diag::Failure;
 use crate::elf::Identity;
 use crate::inventory::{Distribution, Inventory, Library};
 use crate::link::LinkModel;
+use crate::matrix::Matrix;
+use crate::python::Requirement;
 use crate::version::Cuda;
 
 /// Who a library says it is.
@@ -28,10 +31,19 @@ pub fn distribution<'i>(inventory: &'i Inventory, name: &str) -> Option<&'i Dist
     inventory.packages.iter().find(|package| package.name.as_str() == name)
 }
 
-/// The CUDA runtimes that some process loads, each minor once with the library that is it.
-pub fn runtimes(links: &LinkModel) -> BTreeMap<Cuda, Arc<Library>> {
+/// The CUDA runtimes that some process loads, each minor once with the library that is it. Where the library does not
+/// tell (on other processors than x86-64), its package does.
+pub fn runtimes(inventory: &Inventory, links: &LinkModel) -> BTreeMap<Cuda, Arc<Library>> {
     let loads = links.contexts.iter().flat_map(|context| &context.loads);
-    loads.filter_map(|load| Some((cuda(version_of(&load.library, "cudart")?)?, Arc::clone(&load.library)))).collect()
+    let minor = |library: &Library| {
+        identity(library).filter(|identity| identity.library == "cudart")?;
+        let by_package = || {
+            let package = package(inventory, library)?;
+            package.name.as_str().contains("cuda-runtime").then_some(package.version.as_str())
+        };
+        cuda(version_of(library, "cudart").or_else(by_package)?)
+    };
+    loads.filter_map(|load| Some((minor(&load.library)?, Arc::clone(&load.library)))).collect()
 }
 
 /// The minor of a version such as `12.8` or `12.8.90`.
@@ -50,7 +62,7 @@ pub fn words(inventory: &Inventory, links: &LinkModel) -> Vec<String> {
         loaded(name).or_else(|| inventory.libraries().iter().find_map(|one| version_of(one, name)).map(str::to_owned))
     };
     let torch = distribution(inventory, "torch").map(|package| format!("torch {}", package.version));
-    let cuda = runtimes(links).into_keys().next_back().map(|cuda| format!("CUDA {cuda}"));
+    let cuda = runtimes(inventory, links).into_keys().next_back().map(|cuda| format!("CUDA {cuda}"));
     let cudnn = present("cudnn").map(|version| format!("cuDNN {version}"));
     let nccl = present("nccl").map(|version| format!("NCCL {version}"));
     [torch, cuda, cudnn, nccl].into_iter().flatten().collect()
@@ -76,16 +88,29 @@ pub fn is_symbol_of_torch(symbol: &str) -> bool {
 
 /// Whether there is any library that has to do with GPUs: torch's, NVIDIA's, one with GPU code or one that asks for a
 /// CUDA library.
-pub fn is_gpu_stack(inventory: &Inventory) -> bool {
-    const ASKED_FOR: [&str; 5] = ["libcuda.so", "libcudart.so", "libcudnn", "libcublas", "libtorch_cuda"];
-    inventory.libraries().iter().any(|library| {
+///
+/// # Errors
+/// When the matrix cannot be read.
+pub fn is_gpu_stack(inventory: &Inventory, matrix: &Matrix) -> Result<bool, Failure> {
+    let packages = matrix.package()?;
+    Ok(inventory.libraries().iter().any(|library| {
         library.object.as_ref().is_ok_and(|object| {
             object.identity.is_some()
                 || !object.gpu_code.is_empty()
                 || !object.gpu_code_embedded.is_empty()
-                || object.needed.iter().any(|needed| ASKED_FOR.iter().any(|name| needed.starts_with(name)))
+                || object.needed.iter().any(|needed| packages.is_gpu_library(needed))
         })
-    })
+    }))
+}
+
+/// A requirement of a package on torch that the installed torch does not meet.
+pub fn unmet_torch(inventory: &Inventory, package: &Distribution) -> Option<Requirement> {
+    let version = distribution(inventory, "torch")?.pep440()?.without_local();
+    // What holds for an extra or a platform alone may not hold here.
+    let plain = package.requires.iter().filter(|text| !text.contains(';'));
+    let mut asked = plain.filter_map(|text| text.parse::<Requirement>().ok());
+    let asks = asked.find(|requirement| requirement.package.as_str() == "torch")?;
+    (!asks.specifiers.contains(&version)).then_some(asks)
 }
 
 /// The requirement by which the package of `by` pins the package of `library`: `nvidia-nccl-cu12==2.27.3`.

@@ -14,7 +14,7 @@ use crate::inventory::integrity::{self, Expected, Verdict};
 use crate::inventory::{Inventory, Library, Options, Role, host};
 use crate::link::LinkModel;
 use crate::lock::Lock;
-use crate::manifest::{self, Target};
+use crate::manifest::{self, Manifest, Target};
 use crate::matrix::Matrix;
 use crate::render;
 use crate::report::verify::{Machines, Report, human, json};
@@ -44,7 +44,7 @@ pub struct Args {
     /// The cuda-compat package may be used (data-centre GPUs)
     #[arg(long, env = "GPULOCK_FORWARD_COMPAT")]
     forward_compat: bool,
-    /// Variable that the job is started with (LD_LIBRARY_PATH=/opt/lib); may be repeated
+    /// Variable that the job is started with (LD_LIBRARY_PATH=/opt/lib), besides [env] of the manifest; may be repeated
     #[arg(long = "set-env", value_name = "NAME=VALUE", env = "GPULOCK_SET_ENV", value_delimiter = '\n', value_parser = variable)]
     variables: Vec<(String, String)>,
     /// Read all libraries and compare their SHA-256 with the lock's, else with what their packages recorded
@@ -91,7 +91,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let manifest = input::manifest_if_there(&args.place)?;
     let subject = args.subject.clone().unwrap_or_else(|| PathBuf::from(".venv"));
 
-    let options = Options { variables: variables(args), ..Options::default() };
+    let variables = variables(args, manifest.as_ref());
+    let ignored = ignored_variables(&variables);
+    let options = Options { variables, ..Options::default() };
     let inventory = Inventory::read(&subject, &options)?;
     let links = LinkModel::new(&inventory, matrix.dlopen()?);
     let locked = match (&lock, &target) {
@@ -115,7 +117,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if let Some(machine) = &machine {
         globals.tell(&machine.warnings);
     }
-    globals.tell(ignored_variables(args).as_ref());
+    globals.tell(ignored.as_ref());
     let is_library = |library: &&std::sync::Arc<Library>| library.role == Role::Library;
     let libraries: Vec<_> = inventory.libraries().iter().filter(is_library).collect();
     let report = Report {
@@ -135,7 +137,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if findings.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
         return Ok(Answer::No);
     }
-    Ok(if stack::is_gpu_stack(&inventory) { Answer::Yes } else { Answer::Nothing })
+    Ok(if stack::is_gpu_stack(&inventory, &matrix)? { Answer::Yes } else { Answer::Nothing })
 }
 
 /// The lock to hold the environment against: the one that is named, else the one that is here, unless the flags ask a
@@ -251,16 +253,18 @@ fn digests(inventory: &Inventory, locked: Option<Locked<'_>>) -> BTreeMap<PathBu
     files.into_iter().zip(verdicts).filter_map(digest).collect()
 }
 
-fn variables(args: &Args) -> BTreeMap<String, String> {
-    args.variables.iter().cloned().collect()
+/// The job's variables: those of the manifest, and those of the flags, which win.
+fn variables(args: &Args, manifest: Option<&Manifest>) -> BTreeMap<String, String> {
+    let mut variables = manifest.map(|manifest| manifest.env.clone()).unwrap_or_default();
+    variables.extend(args.variables.iter().cloned());
+    variables
 }
 
 /// Says that this shell's own library path is not taken for the job's.
-fn ignored_variables(args: &Args) -> Option<Diagnostic> {
+fn ignored_variables(variables: &BTreeMap<String, String>) -> Option<Diagnostic> {
     const NAMES: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
     let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let given = |name: &str| args.variables.iter().any(|(given, _)| given == name);
-    let ignored: Vec<&str> = NAMES.into_iter().filter(|name| set(name) && !given(name)).collect();
+    let ignored: Vec<&str> = NAMES.into_iter().filter(|name| set(name) && !variables.contains_key(*name)).collect();
     let first = ignored.first()?;
     let message = format!("{} of this shell is not taken for the job's", ignored.join(" and "));
     let evidence = Evidence::observed("environment", format!("{first} is set"));

@@ -37,7 +37,8 @@ impl LinkModel {
         let all = units(inventory, facts, &files);
         let torch = import_torch(&base, &files, &all, &mut model);
         package_contexts(&all, &files, &base, torch.as_ref(), &mut model);
-        model.unreached = unreached::unreached(torch.as_ref().unwrap_or(&base), &model.contexts);
+        model.closed = all.iter().flat_map(|unit| &unit.closed).copied().collect();
+        model.unreached = unreached::unreached(torch.as_ref().unwrap_or(&base), &model);
         model
     }
 }

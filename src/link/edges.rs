@@ -17,7 +17,7 @@ pub(super) fn follow(process: &mut Process<'_>, from: usize) -> Vec<Edge> {
         let name = object.and_then(|object| object.soname.as_deref()).unwrap_or(&load.requested);
         for row in process.world.facts.edges(name) {
             if row.when_loaded.as_ref().is_none_or(|name| process.named(name).is_some()) {
-                edges.push(edge(process, at, row));
+                edges.extend(edge(process, at, row));
             }
         }
         at += 1;
@@ -25,13 +25,18 @@ pub(super) fn follow(process: &mut Process<'_>, from: usize) -> Vec<Edge> {
     edges
 }
 
-fn edge(process: &mut Process<'_>, by: usize, row: &EdgeRow) -> Edge {
+/// `None` where no name is known, since the version of its caller is not.
+fn edge(process: &mut Process<'_>, by: usize, row: &EdgeRow) -> Option<Edge> {
     let library = Arc::clone(&process.loads[by].library);
     let identity = library.object.as_ref().ok().and_then(|object| object.identity.as_ref());
     let version = identity.and_then(|identity| identity.version.as_deref());
+    let candidates: Vec<String> = row.open.iter().filter_map(|name| named(name, version)).collect();
+    if candidates.is_empty() {
+        return None;
+    }
     let mut edge = Edge {
         by,
-        candidates: row.open.iter().filter_map(|name| named(name, version)).collect(),
+        candidates,
         when: row.when.clone(),
         optional: row.optional.clone(),
         source: row.source.clone(),
@@ -49,7 +54,7 @@ fn edge(process: &mut Process<'_>, by: usize, row: &EdgeRow) -> Edge {
             Some(root) if !import::fails(&problems) => {
                 edge.problems = problems;
                 edge.opened = Some((name.clone(), root));
-                return edge;
+                return Some(edge);
             }
             // The next name is tried after any failure.
             _ => *process = before,
@@ -66,7 +71,7 @@ fn edge(process: &mut Process<'_>, by: usize, row: &EdgeRow) -> Edge {
         failures.push(Problem::Unresolved { needed: needed.clone(), by: library, tried, optional });
     }
     edge.problems = failures;
-    edge
+    Some(edge)
 }
 
 /// A name with the version of its caller in it; `None` when the version is not known.

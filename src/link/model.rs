@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::elf::VersionNeed;
 use crate::inventory::Library;
+use crate::matrix::schema::FallbackRow;
 
 /// What happens when an environment is used: process by process.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub struct LinkModel {
     pub contexts: Vec<Context>,
     /// Libraries of the subject that no process loads, as far as is known.
     pub unreached: Vec<Unreached>,
+    /// Libraries, by inode, of which it is known that none does: they are for another CUDA than torch's.
+    pub closed: Vec<(u64, u64)>,
 }
 
 /// One process: what it loads in which order, and what fails.
@@ -48,6 +51,8 @@ pub struct Root {
     pub when: String,
     /// Why a failure is no problem.
     pub optional: Option<String>,
+    /// What its package does without it, where nobody says so aloud.
+    pub fallback: Option<FallbackRow>,
     /// Where its problems are in [`Context::problems`].
     pub problems: std::ops::Range<usize>,
 }

@@ -7,7 +7,7 @@ use super::import::{self, fails};
 use super::model::{Context, Problem, Root};
 use super::process::Process;
 use crate::inventory::{Inventory, Library};
-use crate::matrix::schema::DlopenFile;
+use crate::matrix::schema::{DlopenFile, FallbackRow};
 
 /// A package, or a folder of files that belong to none.
 pub(super) struct Unit<'f> {
@@ -15,12 +15,17 @@ pub(super) struct Unit<'f> {
     pub name: String,
     /// Files that are opened one after the other; the first failure ends a sequence.
     pub sequences: Vec<Sequence<'f>>,
+    /// Files, by inode, that stay closed: they are for another CUDA than torch's.
+    pub closed: Vec<(u64, u64)>,
 }
 
 pub(super) struct Sequence<'f> {
     pub files: Vec<&'f File>,
+    /// Names of those that are opened with RTLD_GLOBAL.
+    pub global: Vec<String>,
     pub when: String,
     pub optional: Option<String>,
+    pub fallback: Option<FallbackRow>,
     /// The files are alternatives, and one is enough.
     pub any: bool,
 }
@@ -31,6 +36,8 @@ type Outcome<'f> = Vec<(&'f File, Vec<Problem>)>;
 /// All packages of which Python opens something, by name.
 pub(super) fn units<'f>(inventory: &Inventory, facts: &DlopenFile, files: &'f Files) -> Vec<Unit<'f>> {
     let python = inventory.pythons.first();
+    let cuda = torch_cuda(files).unwrap_or_else(|| "*".into());
+    let resolve = |pattern: &String, cuda: &str| files.matching(&pattern.replace("{cuda}", cuda)).collect::<Vec<_>>();
     let mut units: BTreeMap<String, Unit<'f>> = BTreeMap::new();
     let mut opened: Vec<(u64, u64)> = Vec::new();
     for (at, package) in inventory.packages.iter().enumerate() {
@@ -38,15 +45,22 @@ pub(super) fn units<'f>(inventory: &Inventory, facts: &DlopenFile, files: &'f Fi
         let rows = facts.opens(&package.name, version.as_ref());
         let sequences: Vec<Sequence<'f>> = rows
             .filter_map(|row| {
-                let files: Vec<&File> = row.files.iter().flat_map(|pattern| files.matching(pattern)).collect();
+                let files: Vec<&File> = row.files.iter().flat_map(|pattern| resolve(pattern, &cuda)).collect();
                 opened.extend(files.iter().map(|file| file.library.inode));
-                let (when, optional) = (row.when.clone(), row.optional.clone());
-                (!files.is_empty()).then_some(Sequence { files, when, optional, any: row.any })
+                let (when, fallback) = (row.when.clone(), row.fallback.clone());
+                let optional = row.optional.clone().or(fallback.as_ref().map(|fallback| fallback.instead.clone()));
+                let global = row.global.clone();
+                (!files.is_empty()).then_some(Sequence { files, global, when, optional, fallback, any: row.any })
             })
             .collect();
-        if !sequences.is_empty() {
+        let patterns = facts.opens(&package.name, version.as_ref()).flat_map(|row| &row.files);
+        let any: Vec<&File> = patterns.flat_map(|pattern| resolve(pattern, "*")).collect();
+        let closed: Vec<(u64, u64)> =
+            any.iter().map(|file| file.library.inode).filter(|inode| !opened.contains(inode)).collect();
+        opened.extend(&closed);
+        if !sequences.is_empty() || !closed.is_empty() {
             let name = package.name.to_string();
-            units.insert(name.clone(), Unit { package: Some(at), name, sequences });
+            units.insert(name.clone(), Unit { package: Some(at), name, sequences, closed });
         }
     }
     for file in files.all() {
@@ -60,11 +74,35 @@ pub(super) fn units<'f>(inventory: &Inventory, facts: &DlopenFile, files: &'f Fi
         let alike = || inventory.packages.iter().position(|package| package.name.as_str() == folder);
         let package = library.package.or_else(alike);
         let name = package.map_or_else(|| folder.to_owned(), |at| inventory.packages[at].name.to_string());
-        let unit = units.entry(name.clone()).or_insert_with(|| Unit { package, name, sequences: Vec::new() });
+        let unit = units.entry(name.clone()).or_insert_with(|| Unit {
+            package,
+            name,
+            sequences: Vec::new(),
+            closed: Vec::new(),
+        });
         let when = format!("`import {}`", module(&file.name));
-        unit.sequences.push(Sequence { files: vec![file], when, optional: None, any: false });
+        unit.sequences.push(Sequence {
+            files: vec![file],
+            global: Vec::new(),
+            when,
+            optional: None,
+            fallback: None,
+            any: false,
+        });
     }
     units.into_values().collect()
+}
+
+/// The CUDA of torch in digits, `126`, by the runtime in torch's own folder, else by NVIDIA's package.
+fn torch_cuda(files: &Files) -> Option<String> {
+    let below = |folder: &str| {
+        files.all().iter().filter(|file| file.name.starts_with(folder)).find_map(|file| {
+            let identity = file.library.object.as_ref().ok()?.identity.as_ref()?;
+            identity.version.as_deref().filter(|_| identity.library == "cudart")
+        })
+    };
+    let version = below("torch/lib/").or_else(|| below("nvidia/"))?;
+    Some(version.split('.').take(2).collect())
 }
 
 /// `numpy._core._multiarray_umath` of `numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so`.
@@ -116,7 +154,7 @@ fn open_one<'f>(process: &mut Process<'_>, sequence: &Sequence<'f>) -> Result<Ou
     let mut any = false;
     for file in &sequence.files {
         let before = sequence.any.then(|| process.clone());
-        let (_, problems) = import::open(process, file, false);
+        let (_, problems) = import::open(process, file, sequence.global.contains(&file.name));
         let failure = fails(&problems);
         any |= !failure;
         outcome.push((*file, problems));
@@ -140,6 +178,9 @@ impl Context {
             // Where one of many is enough, the others are optional only as long as there is one.
             let optional = sequence.optional.clone().filter(|_| !sequence.any || worked);
             self.add_root(file, &sequence.when, optional, problems);
+            if let Some(root) = self.roots.last_mut() {
+                root.fallback.clone_from(&sequence.fallback);
+            }
         }
     }
 
@@ -147,6 +188,7 @@ impl Context {
         let start = self.problems.len();
         self.problems.extend(problems);
         let library = std::sync::Arc::clone(&file.library);
-        self.roots.push(Root { library, when: when.to_owned(), optional, problems: start..self.problems.len() });
+        let problems = start..self.problems.len();
+        self.roots.push(Root { library, when: when.to_owned(), optional, fallback: None, problems });
     }
 }

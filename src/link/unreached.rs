@@ -4,16 +4,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::model::{Context, Problem, Unreached};
+use super::model::{LinkModel, Problem, Unreached};
 use super::process::Process;
 use crate::inventory::Role;
 
 /// All libraries of the subject that no context loads or tries to load, each with what nothing here could provide.
-pub(super) fn unreached(start: &Process<'_>, contexts: &[Context]) -> Vec<Unreached> {
+pub(super) fn unreached(start: &Process<'_>, model: &LinkModel) -> Vec<Unreached> {
+    let contexts = &model.contexts;
     let world = start.world;
     let loads = contexts.iter().flat_map(|context| &context.loads).map(|load| load.library.inode);
     let roots = contexts.iter().flat_map(|context| &context.roots).map(|root| root.library.inode);
-    let loaded: HashSet<(u64, u64)> = loads.chain(roots).collect();
+    let loaded: HashSet<(u64, u64)> = loads.chain(roots).chain(model.closed.iter().copied()).collect();
     let libraries = world.inventory.libraries();
     let names: HashSet<&str> = libraries
         .iter()

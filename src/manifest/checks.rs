@@ -8,8 +8,10 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 36] = [
+pub const RULES: [&str; 38] = [
+    "architecture-mismatch",
     "cpu-build-installed",
+    "cpu-fallback",
     "cuda-major-mixed",
     "cuda-stub-linked",
     "cudnn-major-mismatch",

@@ -19,7 +19,7 @@ impl DlopenFile {
 
     /// What the library that is loaded under `name` opens.
     pub fn edges(&self, name: &str) -> impl Iterator<Item = &EdgeRow> {
-        self.edges.iter().filter(move |row| matches_glob(&row.from, name))
+        self.edges.iter().filter(move |row| row.from.iter().any(|from| matches_glob(from, name)))
     }
 
     /// Why the file named `by` may do without `library`.
@@ -32,7 +32,8 @@ impl DlopenFile {
 /// Whether a version is among those that a row is for. A version that is not known is among all.
 fn applies(versions: Option<&Specifiers>, version: Option<&Pep440>) -> bool {
     match (versions, version) {
-        (Some(versions), Some(version)) => versions.contains(&version.clone().without_local()),
+        // A vendor's build of what is not released yet (2.5.0a0+git.nv24.08) is next to that release.
+        (Some(versions), Some(version)) => versions.contains(&version.only_release()),
         _ => true,
     }
 }
@@ -87,6 +88,7 @@ mod tests {
             facts.import(&"torch".parse().unwrap(), Some(&version)).unwrap().steps.len()
         };
         assert_eq!([steps("2.3.0+cu121"), steps("2.8.0+cu128"), steps("2.15.0"), steps("9.0")], [3, 4, 4, 4]);
+        assert_eq!([steps("2.5.0a0+872d972e41.nv24.08"), steps("2.7.0a0+ecf3bae40a.nv25.2")], [3, 4]);
         let driver = facts.absent("libcuda.so.1", "libcaffe2_nvrtc.so").unwrap();
         assert!(driver.driver && driver.reason.contains("driver"));
         assert!(facts.absent("libcudart.so.12", "libc10_cuda.so").is_none());

@@ -2,6 +2,7 @@
 //!
 //! Takes `package.toml`.
 
+use super::matches_glob;
 use super::schema::{PackageFile, SameCudaRow, UnfitRow};
 use crate::python::PackageName;
 use crate::version::Pep440;
@@ -30,5 +31,10 @@ impl PackageFile {
     pub fn is_unfit(&self, name: &str, version: &Pep440, torch: &Pep440) -> bool {
         let fits = |row: &UnfitRow| row.versions.contains(version) && row.torch.contains(torch);
         self.unfit.iter().any(|row| row.package.as_str() == name && fits(row))
+    }
+
+    /// Whether a library of that name is one that only software for GPUs asks for.
+    pub fn is_gpu_library(&self, soname: &str) -> bool {
+        self.libraries.iter().any(|pattern| matches_glob(pattern, soname))
     }
 }

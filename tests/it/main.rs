@@ -1,5 +1,6 @@
 //! Integration tests; folders mirror `src/`. Offline, on the embedded matrix.
 
+mod cases;
 mod check;
 mod cli;
 mod elf;

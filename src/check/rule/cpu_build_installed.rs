@@ -1,7 +1,9 @@
 //! A CPU build of torch where a GPU is the target.
 
-use crate::check::{Case, Claims, Outcome, Rule};
+use super::architecture_mismatch;
+use crate::check::{Case, Claims, Outcome, Rule, evidence, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::Distribution;
 
 pub const RULE: Rule = Rule {
     code: "cpu-build-installed",
@@ -11,23 +13,28 @@ pub const RULE: Rule = Rule {
 };
 
 /// The library that every CUDA build of torch has, and no other build.
-const CUDA_LIBRARY: &str = "torch/lib/libtorch_cuda.so";
+const CUDA_LIBRARY: &str = "libtorch_cuda.so";
+/// The one that all builds have.
+const CPU_LIBRARY: &str = "libtorch_cpu.so";
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let Some(machine) = case.machine.filter(|machine| !machine.gpus.is_empty()) else {
         return Ok(Outcome::Skipped("no GPU declared".into()));
     };
-    let Some((index, torch)) =
-        case.inventory.packages.iter().enumerate().find(|(_, package)| package.name.as_str() == "torch")
-    else {
-        return Ok(Outcome::Ran(Vec::new()));
-    };
+    // Conda's packages bring torch under names of their own, split in several.
+    let names = &case.matrix.package()?.torch;
+    let of_torch = |package: &&Distribution| names.contains(&package.name);
+    let Some(torch) = case.inventory.packages.iter().find(of_torch) else { return Ok(Outcome::Ran(Vec::new())) };
     let own = |name: &str| {
-        let of_torch = case.inventory.libraries().iter().filter(|library| library.package == Some(index));
-        of_torch.map(|library| library.path.as_path()).any(|path| path.ends_with(name))
+        case.inventory.libraries().iter().find(|library| {
+            library.path.ends_with(name) && stack::package(case.inventory, library).as_ref().is_some_and(of_torch)
+        })
     };
     // Without its libraries at all it is another fault.
-    if own(CUDA_LIBRARY) || !own("torch/lib/libtorch_cpu.so") {
+    let (None, Some(library)) = (own(CUDA_LIBRARY), own(CPU_LIBRARY)) else { return Ok(Outcome::Ran(Vec::new())) };
+    // For another processor: that is said, and a wheel for this one is another build.
+    let machine_of = library.object.as_ref().ok().map(|object| object.machine);
+    if architecture_mismatch::machine(case).is_some_and(|(own, _)| machine_of.is_some_and(|other| other != own)) {
         return Ok(Outcome::Ran(Vec::new()));
     }
     let gpus: Vec<&str> = machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
@@ -35,8 +42,14 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         format!("torch {} is a CPU build: `torch.cuda.is_available()` is false on {}", torch.version, gpus.join(", "));
     let seen =
         Evidence::observed(torch.info.display().to_string(), format!("version {}, no {CUDA_LIBRARY}", torch.version));
+    let conda = case.inventory.packages.iter().find(|package| of_torch(package) && package.build.is_some());
+    let build = conda.map(|package| {
+        let build = package.build.as_deref().unwrap_or_default();
+        Evidence::observed(package.info.display().to_string(), format!("build {build}"))
+    });
     let release = torch.pep440().map_or(torch.version.clone(), |version| version.only_release().to_string());
     let fix = match &case.locked {
+        None if conda.is_some() => "ask conda for the CUDA build: conda install 'pytorch=*=cuda*'".to_owned(),
         Some(locked) => format!(
             "install what the lock says, torch {}, with `pip install --force-reinstall --no-deps`: a CPU build satisfies \
              `torch=={}` too",
@@ -44,5 +57,6 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         ),
         None => format!("gpulock resolve --gpu \"{}\" --torch '=={release}' names the CUDA build", gpus[0]),
     };
-    Ok(Outcome::Ran(vec![Diagnostic::error(RULE.code, message, seen).about("torch").fix(fix)]))
+    let finding = evidence::finding(Diagnostic::error(RULE.code, message, seen).about("torch"), build);
+    Ok(Outcome::Ran(vec![finding.fix(fix)]))
 }

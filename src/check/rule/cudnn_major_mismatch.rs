@@ -1,7 +1,11 @@
 //! A library that wants a major of cuDNN that is not there, while another major is.
 
-use crate::check::{Case, Claims, Outcome, Rule, evidence, stack};
-use crate::diag::{Diagnostic, Failure, Severity};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, grouped, stack};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::Library;
 
 pub const RULE: Rule = Rule {
     code: "cudnn-major-mismatch",
@@ -11,45 +15,52 @@ pub const RULE: Rule = Rule {
 };
 
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
-    let libraries = case.inventory.libraries();
-    let here = |major: &str| {
-        libraries.iter().find(|library| {
-            stack::identity(library).is_some_and(|identity| identity.library == "cudnn" && identity.component.is_some())
-                && library
-                    .object
-                    .as_ref()
-                    .is_ok_and(|object| object.soname.as_deref().and_then(major_of) == Some(major))
-        })
-    };
+    let here = majors(case);
+    let Some((there, present)) = here.last_key_value() else { return Ok(Outcome::Ran(Vec::new())) };
     // What torch itself needs and does not find is plain: `unresolved-needed` says it.
-    let mut findings = Vec::new();
-    let other = ["8", "9"];
-    for (wanted, there) in [(other[0], other[1]), (other[1], other[0])] {
-        let Some(present) = here(there).filter(|_| here(wanted).is_none()) else { continue };
-        let symptoms = claims.take(|symptom| {
-            let cudnn =
-                symptom.unresolved().is_some_and(|name| name.starts_with("libcudnn") && major_of(name) == Some(wanted));
-            cudnn && !symptom.by().is_some_and(|by| stack::is_torch(case.inventory, by))
-        });
-        for symptom in &symptoms {
-            let Some(by) = symptom.by() else { continue };
-            let owner = stack::package(case.inventory, by);
-            let what = owner.map_or(by.name.clone(), |package| format!("{} {}", package.name, package.version));
-            let message = format!(
-                "{what} wants cuDNN {wanted} and the environment has cuDNN {there}: {} fails, {} cannot be opened",
-                symptom.when(),
-                symptom.unresolved().unwrap_or_default()
-            );
-            let finding = Diagnostic::error(RULE.code, message, evidence::symptom(symptom)).about(&by.name);
-            let more = [evidence::version(present)].into_iter().chain(evidence::search(symptom));
-            let what = owner.map_or("it", |package| package.name.as_str());
-            let fix = format!(
-                "take a release of {what} that is built for cuDNN {there}, or a torch that comes with cuDNN {wanted}"
-            );
-            findings.push(evidence::finding(finding, more.collect::<Vec<_>>()).fix(fix));
-        }
-    }
-    Ok(Outcome::Ran(findings))
+    let symptoms = claims.take(|symptom| {
+        wanted(symptom).is_some_and(|major| !here.contains_key(major))
+            && !symptom.by().is_some_and(|by| stack::is_torch(case.inventory, by))
+    });
+    let groups = grouped(&symptoms, |symptom| (symptom.by_name(), wanted(symptom)));
+    Ok(Outcome::Ran(groups.iter().filter_map(|(_, group)| finding(case, group, there, present)).collect()))
+}
+
+/// The majors of which there are parts, each with one of them. The file that programs are linked with is no part: a wheel
+/// may carry it for itself.
+fn majors<'a>(case: &Case<'a>) -> BTreeMap<String, &'a Arc<Library>> {
+    let part = |library: &&Arc<Library>| {
+        stack::identity(library).is_some_and(|identity| identity.library == "cudnn" && identity.component.is_some())
+    };
+    let major = |library: &'a Arc<Library>| {
+        let soname = library.object.as_ref().ok()?.soname.as_deref()?;
+        Some((major_of(soname)?.to_owned(), library))
+    };
+    case.inventory.libraries().iter().filter(part).filter_map(major).collect()
+}
+
+/// The major of cuDNN that is asked for and not found.
+fn wanted<'a>(symptom: &Symptom<'a>) -> Option<&'a str> {
+    major_of(symptom.unresolved().filter(|name| name.starts_with("libcudnn"))?)
+}
+
+fn finding(case: &Case<'_>, symptoms: &[&Symptom<'_>], there: &str, present: &Library) -> Option<Diagnostic> {
+    let (first, rest) = symptoms.split_first()?;
+    let (by, wanted) = (first.by()?, wanted(first)?);
+    let owner = stack::package(case.inventory, by);
+    let what = owner.map_or(by.name.clone(), |package| format!("{} {}", package.name, package.version));
+    let message = format!(
+        "{what} wants cuDNN {wanted} and the environment has cuDNN {there}: {} fails, {} cannot be opened",
+        first.when(),
+        first.unresolved().unwrap_or_default()
+    );
+    let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(&by.name);
+    let more = rest.iter().map(|symptom| evidence::symptom(symptom)).chain([evidence::version(present)]);
+    let more: Vec<Evidence> = more.chain(evidence::search(first)).collect();
+    let what = owner.map_or("it", |package| package.name.as_str());
+    Some(evidence::finding(finding, more).fix(format!(
+        "take a release of {what} that is built for cuDNN {there}, or a torch that comes with cuDNN {wanted}"
+    )))
 }
 
 /// The major in a name such as `libcudnn_ops_infer.so.8`.

@@ -30,6 +30,7 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
                 continue;
             }
             seen.push(inodes);
+            odd.iter().for_each(|library| claims.blame(library));
             findings.push(finding(case, &usual, &odd, &parts, claims));
         }
     }

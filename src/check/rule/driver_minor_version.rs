@@ -17,7 +17,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     };
     let facts = case.matrix.cuda()?;
     let mut findings = Vec::new();
-    for (cuda, library) in stack::runtimes(case.links) {
+    for (cuda, library) in stack::runtimes(case.inventory, case.links) {
         let Some(tier) = facts.tier(&driver.decides, cuda, machine.forward).filter(|tier| *tier != Tier::Native) else {
             continue;
         };

@@ -2,6 +2,7 @@
 
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::matrix::schema::GpuClass;
 use crate::resolve::first_driver;
 
 pub const RULE: Rule =
@@ -13,7 +14,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     };
     let facts = case.matrix.cuda()?;
     let mut findings = Vec::new();
-    for (cuda, library) in stack::runtimes(case.links) {
+    for (cuda, library) in stack::runtimes(case.inventory, case.links) {
         if facts.tier(&driver.decides, cuda, machine.forward).is_some() {
             continue;
         }
@@ -24,7 +25,8 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
             driver.given
         );
         let mut fix = format!("install driver {} or later, or resolve a stack for this driver", floor.driver);
-        if facts.forward_branches(cuda).contains(&driver.decides.major()) {
+        let data_centre = machine.gpus.iter().all(|gpu| gpu.class == Some(GpuClass::DataCenter));
+        if data_centre && facts.forward_branches(cuda).contains(&driver.decides.major()) {
             fix += &format!(
                 "; on data-centre GPUs the package cuda-compat-{}-{} lets this driver run it",
                 cuda.major, cuda.minor

@@ -11,9 +11,7 @@ pub const RULE: Rule =
     Rule { code: "glibc-too-new", level: Severity::Error, page: include_str!("../page/glibc-too-new.md"), run };
 
 fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
-    let symptoms =
-        claims.take(|symptom| symptom.version_missing().is_some_and(|(version, _)| version.starts_with("GLIBC_")));
-    if case.inventory.loader.kind == LoaderKind::Musl && stack::is_gpu_stack(case.inventory) {
+    if case.inventory.loader.kind == LoaderKind::Musl && stack::is_gpu_stack(case.inventory, case.matrix)? {
         let seen = Evidence::observed("C library", "musl");
         let message = "the C library here is musl: no CUDA library is built for it, none of them loads";
         return Ok(Outcome::Ran(vec![
@@ -24,12 +22,16 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
     let Some(glibc) = case.glibc.into_iter().chain(own).min() else {
         return Ok(Outcome::Skipped("the glibc of the machines is not known".into()));
     };
+    // The version itself, and the symbols that have it.
+    let symptoms = claims.take(|symptom| {
+        let of_glibc = symptom.version().is_some_and(|version| version.starts_with("GLIBC_"));
+        of_glibc && symptom.by().and_then(|by| floor(by)).is_some_and(|floor| floor > *glibc)
+    });
     // The loader of this root says so itself, or the machines that are declared are older than it.
     let mut needs: BTreeMap<String, Vec<(Glibc, &Library)>> = BTreeMap::new();
     let failing = symptoms.iter().filter_map(|symptom| symptom.by()).map(|by| by.as_ref());
     for library in loaded(case, failing) {
-        let Ok(object) = &library.object else { continue };
-        let Some(floor) = object.floor("GLIBC").and_then(|floor| floor.parse::<Glibc>().ok()) else { continue };
+        let Some(floor) = floor(library) else { continue };
         if floor > *glibc {
             let owner =
                 stack::package(case.inventory, library).map_or(library.name.clone(), |one| one.name.to_string());
@@ -59,6 +61,11 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
         }));
     }
     Ok(Outcome::Ran(findings))
+}
+
+/// The least glibc that has all versions which a library asks for.
+fn floor(library: &Library) -> Option<Glibc> {
+    library.object.as_ref().ok()?.floor("GLIBC")?.parse().ok()
 }
 
 /// What some process loads of the subject, and what fails to load wherever it is from.

@@ -10,14 +10,18 @@ const FAMILIES: [&str; 4] = ["GLIBCXX_", "CXXABI_", "GCC_", "GOMP_"];
 
 fn run(_: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let of_compiler = |version: &str| FAMILIES.iter().any(|family| version.starts_with(family));
-    let symptoms = claims.take(|symptom| symptom.version_missing().is_some_and(|(version, _)| of_compiler(version)));
-    let groups = grouped(&symptoms, |symptom| symptom.version_missing().map(|(_, library)| library.inode));
+    let symptoms = claims.take(|symptom| symptom.version().is_some_and(of_compiler));
+    // The version itself comes before the symbols that have it.
+    let (mut missing, symbols): (Vec<_>, Vec<_>) =
+        symptoms.into_iter().partition(|symptom| symptom.version_missing().is_some());
+    missing.extend(symbols);
+    let groups = grouped(&missing, |symptom| symptom.definer().map(|library| library.inode));
     Ok(Outcome::Ran(groups.iter().filter_map(|(_, group)| finding(group)).collect()))
 }
 
 fn finding(symptoms: &[&Symptom<'_>]) -> Option<Diagnostic> {
     let (first, rest) = symptoms.split_first()?;
-    let (version, library) = first.version_missing()?;
+    let (version, library) = (first.version()?, first.definer()?);
     let by = first.by().map_or("a library", |by| &by.name);
     let message = format!("{} is older than {by} needs: it has no {version}, and {} fails", library.name, first.when());
     let load = first.context.and_then(|context| context.loads.iter().find(|load| load.library.inode == library.inode));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::check::{Case, Claims, Symptom, evidence, grouped, stack};
 use crate::diag::Diagnostic;
 use crate::inventory::Library;
-use crate::link::Load;
+use crate::link::{Found, Load};
 
 /// The library.
 pub struct Mismatch {
@@ -35,6 +35,9 @@ pub fn findings<'a>(case: &Case<'a>, claims: &mut Claims<'a>, of: &Mismatch) -> 
         lacks && (named && release(case, symptom, &is_it).is_some() || symptom.definer().is_some_and(is_it))
     });
     let groups = grouped(&symptoms, |symptom| release(case, symptom, &is_it).map(|library| library.inode));
+    for library in groups.iter().filter_map(|(_, group)| release(case, group[0], &is_it)) {
+        claims.blame(library);
+    }
     groups.iter().map(|(_, group)| finding(case, group, of, &is_it)).collect()
 }
 
@@ -93,11 +96,13 @@ fn finding<'a>(
         more.chain(library.map(|library| evidence::version(library))).chain(load.map(|load| evidence::found(load)));
     let finding = evidence::finding(finding, more.collect::<Vec<_>>());
     let wanted = first.by().and_then(|by| stack::pinned_by(case.inventory, by, library?));
-    finding.fix(match (wanted, library.and_then(|library| stack::package(case.inventory, library))) {
-        (Some(pin), _) => format!("pip install '{pin}'"),
-        (None, Some(package)) => {
+    let package = library.and_then(|library| stack::package(case.inventory, library));
+    finding.fix(match (wanted, package, load.map(|load| &load.found)) {
+        (Some(pin), ..) => format!("pip install '{pin}'"),
+        (None, Some(package), _) => {
             format!("install the {} that was resolved with {by}: now {} {}", of.name, package.name, package.version)
         }
-        (None, None) => format!("let the loader find the {} of the environment first", of.name),
+        (None, None, Some(Found::LibraryPath { dir })) => format!("take {} out of LD_LIBRARY_PATH", dir.display()),
+        (None, None, _) => format!("let the loader find the {} of the environment first", of.name),
     })
 }

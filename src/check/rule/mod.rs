@@ -1,6 +1,8 @@
 //! All rules, those that know a cause before those that name the loader's symptom.
 
+mod architecture_mismatch;
 mod cpu_build_installed;
+mod cpu_fallback;
 mod cuda_major_mixed;
 mod cuda_stub_linked;
 mod cudnn_major_mismatch;
@@ -51,15 +53,17 @@ pub const ALL: &[Rule] = &[
     glibc_too_new::RULE,
     libstdcxx_too_old::RULE,
     unresolved_needed::RULE,
+    shadowed_library::RULE,
     symbol_version_missing::RULE,
     undefined_symbol::RULE,
     cuda_major_mixed::RULE,
-    shadowed_library::RULE,
     duplicate_soname::RULE,
     cuda_stub_linked::RULE,
     driver_library_in_image::RULE,
     executable_stack::RULE,
+    architecture_mismatch::RULE,
     cpu_build_installed::RULE,
+    cpu_fallback::RULE,
     driver_too_old::RULE,
     driver_too_new::RULE,
     driver_minor_version::RULE,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::check::{Case, Claims, Outcome, Rule, evidence, stack};
+use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::Library;
 use crate::link::{Found, Load};
@@ -13,14 +13,15 @@ pub const RULE: Rule =
 /// One foreign folder, and what is taken from it in place of what.
 type Taken<'a> = (String, Vec<(&'a Load, &'a Arc<Library>)>);
 
-fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
+fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     // One finding for each folder that wins.
     let mut folders: Vec<Taken<'_>> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for load in case.links.contexts.iter().flat_map(|context| &context.loads) {
         let outside =
             matches!(load.found, Found::LibraryPath { .. } | Found::Preload | Found::Cache | Found::Default { .. });
-        if !outside || load.library.package.is_some() || !seen.insert(load.library.inode) {
+        let told = claims.is_blamed(&load.library);
+        if !outside || told || load.library.package.is_some() || !seen.insert(load.library.inode) {
             continue;
         }
         let Some(own) = own(case, &load.library) else { continue };
@@ -30,7 +31,15 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
             None => folders.push((folder, vec![(load, own)])),
         }
     }
-    Ok(Outcome::Ran(folders.iter().map(|(folder, taken)| finding(folder, taken)).collect()))
+    let findings = folders.iter().map(|(folder, taken)| {
+        // What the foreign file lacks is its consequence.
+        let lacks = claims.take(|symptom| {
+            let is_taken = |library: &Arc<Library>| taken.iter().any(|(load, _)| load.library.inode == library.inode);
+            symptom.definer().is_some_and(is_taken)
+        });
+        finding(folder, taken, &lacks)
+    });
+    Ok(Outcome::Ran(findings.collect()))
 }
 
 /// The library of an installed package that has the same name: what was meant.
@@ -45,7 +54,7 @@ fn own<'a>(case: &Case<'a>, foreign: &Library) -> Option<&'a Arc<Library>> {
     })
 }
 
-fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)]) -> Diagnostic {
+fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], lacks: &[Symptom<'_>]) -> Diagnostic {
     let version = |library: &Library| stack::identity(library).and_then(|identity| identity.version.clone());
     let differs = taken.iter().any(|(load, own)| match (version(&load.library), version(own)) {
         (Some(foreign), Some(own)) => foreign != own,
@@ -65,8 +74,10 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)]) -> Diagnostic {
         Found::Preload => "LD_PRELOAD",
         _ => "the system's library path",
     };
-    let message = format!("{names} taken from {folder} by {rule}, not from the environment{versions}");
-    let severity = if differs { Severity::Error } else { Severity::Warning };
+    let fails =
+        lacks.first().map_or(String::new(), |symptom| format!(": {} fails, {}", symptom.when(), symptom.text()));
+    let message = format!("{names} taken from {folder} by {rule}, not from the environment{versions}{fails}");
+    let severity = if differs || !lacks.is_empty() { Severity::Error } else { Severity::Warning };
     let told = |library: &Library| version(library).unwrap_or_else(|| "version unknown".into());
     let mut each = taken.iter().map(|(load, own)| {
         let fact = format!("{}, in place of {} ({})", told(&load.library), own.name, told(own));
@@ -82,5 +93,6 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)]) -> Diagnostic {
             format!("remove the system's copy in {folder}, or put {first} first on LD_LIBRARY_PATH")
         }
     };
+    let each: Vec<Evidence> = each.chain(lacks.iter().map(evidence::symptom)).collect();
     evidence::finding(finding.about(first.path.display().to_string()), each).fix(fix)
 }

@@ -1,10 +1,11 @@
 //! An extension that was built for another torch: it needs symbols of torch that the installed one does not have.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::Distribution;
+use crate::inventory::{Distribution, DistributionKind, Library};
 
 pub const RULE: Rule = Rule {
     code: "torch-abi-mismatch",
@@ -17,7 +18,8 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let Some(torch) = stack::distribution(case.inventory, "torch") else { return Ok(Outcome::Ran(Vec::new())) };
     let mut symptoms = claims.take(|symptom| {
         let foreign = symptom.by().is_some_and(|by| !stack::is_torch(case.inventory, by));
-        foreign && symptom.undefined().is_some_and(stack::is_symbol_of_torch)
+        // What a loaded library has is not missing in this torch.
+        foreign && symptom.undefined().is_some_and(stack::is_symbol_of_torch) && symptom.hidden_definer().is_none()
     });
     // What else such a library lacks, torch's own build had: parts of libstdc++ that a compiler links statically.
     let unfit: Vec<(u64, u64)> = symptoms.iter().filter_map(|symptom| Some(symptom.by()?.inode)).collect();
@@ -56,11 +58,36 @@ fn finding(case: &Case<'_>, torch: &Distribution, symptoms: &[&Symptom<'_>]) -> 
     let mut more: Vec<Evidence> = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom)).collect();
     let asks = owner.and_then(|package| package.requirements().find(|one| one.package.as_str() == "torch"));
     if let (Some(owner), Some(asks)) = (owner, asks) {
-        let fact = format!("requires torch{}; {} is installed", asks.specifiers, torch.version);
-        more.push(Evidence::observed(format!("{} {}", owner.name, owner.version), fact));
+        more.push(evidence::unmet_torch(case, owner, &asks));
     }
+    let conda = core(case).and_then(|core| stack::package(case.inventory, core)).filter(is_conda);
+    let mixed = conda.zip(owner.filter(|owner| !is_conda(owner)));
+    more.extend(mixed.map(|(conda, owner)| {
+        let build = conda.build.as_deref().unwrap_or("unknown");
+        let fact =
+            format!("{} {} is a package of conda, build {build}; {} is a wheel", conda.name, conda.version, owner.name);
+        Evidence::observed(conda.info.display().to_string(), fact)
+    }));
+    let hidden = hidden(case, torch);
+    more.extend(hidden.map(|other| {
+        let fact = format!("torch {} too, which torch {} hides", other.version, torch.version);
+        Evidence::observed(other.info.display().to_string(), fact)
+    }));
     let finding = evidence::finding(finding, more);
+    if let Some(other) = hidden {
+        let (first, second) = (torch.info.display(), other.info.display());
+        return Ok(finding.fix(format!(
+            "remove one of the two: torch {} ({first}) comes first, torch {} ({second}) is never imported",
+            torch.version, other.version
+        )));
+    }
     Ok(finding.fix(match owner {
+        Some(package) if mixed.is_some() => {
+            format!(
+                "builds of torch differ in their ABI: take both from conda, or both as wheels, torch and {}",
+                package.name
+            )
+        }
         Some(package) => match partner(case, torch, package.name.as_str())? {
             Some(version) => format!("pip install {}=={version}", package.name),
             None => {
@@ -69,6 +96,15 @@ fn finding(case: &Case<'_>, torch: &Distribution, symptoms: &[&Symptom<'_>]) -> 
         },
         None => format!("build it again with torch {} installed", torch.version),
     }))
+}
+
+/// A second torch, further back on `sys.path`.
+fn hidden<'i>(case: &Case<'i>, torch: &Distribution) -> Option<&'i Distribution> {
+    // Other environments of an image hide nothing.
+    let sites = &case.inventory.pythons.first()?.site_packages;
+    let same =
+        |other: &&Distribution| other.name == torch.name && other.kind == torch.kind && sites.contains(&other.site);
+    case.inventory.packages.iter().filter(same).find(|other| other.info != torch.info)
 }
 
 /// The release of torchvision or torchaudio that belongs to the installed torch, where known.
@@ -107,8 +143,16 @@ fn string_abi(symbol: &str) -> Option<StringAbi> {
 /// Whether torch's own libraries take std::string as before C++11: `c10::Error` is made of two such strings.
 fn has_old_strings(case: &Case<'_>) -> bool {
     const OLD: &str = "_ZN3c105ErrorC1ENS_14SourceLocationESs";
-    let core = case.inventory.libraries().iter().find(|library| library.path.ends_with("torch/lib/libc10.so"));
-    core.is_some_and(|library| library.object.as_ref().is_ok_and(|object| object.symbols.find(OLD).len() > 0))
+    core(case).is_some_and(|library| library.object.as_ref().is_ok_and(|object| object.symbols.find(OLD).len() > 0))
+}
+
+/// torch's core library.
+fn core<'a>(case: &Case<'a>) -> Option<&'a Arc<Library>> {
+    case.inventory.libraries().iter().find(|library| library.path.ends_with("libc10.so"))
+}
+
+fn is_conda(package: &&Distribution) -> bool {
+    package.kind == DistributionKind::Conda
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Symbols that nothing in the process defines, and no rule knows why.
 
+use std::sync::Arc;
+
 use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, grouped, stack};
 use crate::diag::{Diagnostic, Failure, Severity};
+use crate::inventory::Library;
+use crate::link::Load;
 
 pub const RULE: Rule =
     Rule { code: "undefined-symbol", level: Severity::Error, page: include_str!("../page/undefined-symbol.md"), run };
@@ -9,9 +13,10 @@ pub const RULE: Rule =
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let symptoms = claims.take(|symptom| symptom.undefined().is_some());
     let groups = grouped(&symptoms, Symptom::by_name);
-    let finding = |(name, group): &(String, Vec<&Symptom<'_>>)| match is_for_absent_torch(case, group) {
-        true => remark(name, group),
-        false => finding(case, name, group),
+    let finding = |(name, group): &(String, Vec<&Symptom<'_>>)| match hidden(group) {
+        Some(library) => relies_on_python(name, library, group),
+        None if is_for_absent_torch(case, group) => remark(name, group),
+        None => finding(case, name, group),
     };
     Ok(Outcome::Ran(groups.iter().map(finding).collect()))
 }
@@ -23,6 +28,29 @@ fn is_for_absent_torch(case: &Case<'_>, symptoms: &[&Symptom<'_>]) -> bool {
     stack::distribution(case.inventory, "torch").is_none()
         && !own.requires_outright("torch")
         && symptoms.iter().all(is_of_torch)
+}
+
+/// The library that has the symbols and keeps them for itself, where the module asks it for nothing else: such a module
+/// counts on Python code that opens the library for everything first.
+fn hidden<'a>(symptoms: &[&Symptom<'a>]) -> Option<&'a Library> {
+    let needed = &symptoms[0].by()?.object.as_ref().ok()?.needed;
+    let definers: Option<Vec<&'a Arc<Library>>> = symptoms.iter().map(|symptom| symptom.hidden_definer()).collect();
+    let definers = definers?;
+    let packages: Vec<_> = definers.iter().map(|library| library.package).collect();
+    let asks = |load: &Arc<Load>| needed.contains(&load.requested) && packages.contains(&load.library.package);
+    let is_linked = symptoms[0].context?.loads.iter().any(asks);
+    definers.first().copied().map(Arc::as_ref).filter(|_| !is_linked)
+}
+
+fn relies_on_python(name: &str, library: &Library, symptoms: &[&Symptom<'_>]) -> Diagnostic {
+    let symbol = symptoms[0].undefined().unwrap_or_default();
+    let message = format!(
+        "{symbol}, which {name} needs, is in {}, which is opened for its own package alone: {} fails unless Python code \
+         opens it with RTLD_GLOBAL first; whether it does is not known",
+        library.name,
+        symptoms[0].when()
+    );
+    Diagnostic::note(RULE.code, message, evidence::symptom(symptoms[0])).about(name)
 }
 
 fn remark(name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {

@@ -18,9 +18,11 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
         }
     });
     let (loaded, unreached): (Vec<_>, Vec<_>) = symptoms.into_iter().partition(|symptom| symptom.context.is_some());
+    let (preloaded, loaded): (Vec<_>, Vec<_>) = loaded.into_iter().partition(|symptom| is_preloaded(case, symptom));
     // One finding for each missing name, whoever needs it.
     let groups = grouped(&loaded, missing);
     let mut findings: Vec<_> = groups.iter().map(|(name, group)| finding(case, name, group)).collect();
+    findings.extend(counts_on_python(case, &preloaded));
     findings.extend(grouped(&unreached, Symptom::by_name).iter().map(|(who, group)| remark(who, group)));
     Ok(Outcome::Ran(findings))
 }
@@ -36,6 +38,40 @@ fn remark(who: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {
     let finding = Diagnostic::note(RULE.code, message, evidence::symptom(symptoms[0])).about(who);
     let others = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom));
     evidence::finding(finding, others.chain(evidence::search(symptoms[0])))
+}
+
+/// Whether a missing library is one that Python code may open first.
+fn is_preloaded(case: &Case<'_>, symptom: &Symptom<'_>) -> bool {
+    let name = symptom.unresolved();
+    name.and_then(|name| provider(case, name, symptom.by())).is_some_and(|(_, reach)| reach == Reach::Required)
+}
+
+/// What packages require and the loader does not find, one note for all: it is not known to be missing.
+fn counts_on_python(case: &Case<'_>, symptoms: &[Symptom<'_>]) -> Option<Diagnostic> {
+    let first = symptoms.first()?;
+    let by: Vec<String> = grouped(symptoms, Symptom::by_name).into_iter().map(|(by, _)| by).collect();
+    let names: Vec<String> = grouped(symptoms, missing).into_iter().map(|(name, _)| name).collect();
+    let who = match &by[..] {
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+        [] => return None,
+    };
+    let message = format!(
+        "the loader does not find {}, which {who} needs and its package requires: {} fails unless Python code opens it \
+         by its path first; whether it does is not known",
+        names.join(", "),
+        first.when()
+    );
+    let seen = symptoms.iter().filter_map(|symptom| {
+        let (library, _) = provider(case, symptom.unresolved()?, symptom.by())?;
+        Some(Evidence::observed(&library.name, format!("is there; {} needs it", symptom.by_name())))
+    });
+    let note = Diagnostic::note(RULE.code, message, evidence::symptom(first)).about(first.by_name());
+    let run = format!(
+        "run it to see: python -c {}",
+        first.when.first().map_or(String::new(), |when| when.replace('`', "\""))
+    );
+    Some(evidence::finding(note, seen.collect::<Vec<_>>()).fix(run))
 }
 
 /// The name that is missing.
@@ -58,10 +94,6 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
             (format!("{name} is found and cannot be loaded ({why})"), Severity::Error)
         }
         Fault::Load(Problem::Absent { package, .. }) => (format!("{name} of {package} is not there"), Severity::Error),
-        // What a package may open first is not known to be missing.
-        _ if matches!(elsewhere, Some((_, Reach::Required))) => {
-            (format!("{name} is not found, which {who} needs"), Severity::Note)
-        }
         _ => (format!("{name} is not found, which {who} needs"), Severity::Error),
     };
     let hint = elsewhere.as_ref().map(|(library, reach)| reach.hint(&library.name)).unwrap_or_default();
@@ -70,9 +102,18 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
         ..Diagnostic::error(RULE.code, format!("{what}: {fails}{hint}"), evidence::symptom(first))
     };
     let others = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom));
-    let more: Vec<Evidence> = others.chain(evidence::search(first)).collect();
+    let owner = by.and_then(|by| stack::package(case.inventory, by));
+    let unmet = owner.and_then(|owner| Some((owner, stack::unmet_torch(case.inventory, owner)?)));
+    let asks = unmet.as_ref().map(|(owner, asks)| evidence::unmet_torch(case, owner, asks));
+    let more: Vec<Evidence> = others.chain(evidence::search(first)).chain(asks).collect();
     let finding = evidence::finding(finding.about(who), more);
-    finding.fix(fix(case, name, first, elsewhere.as_ref().map(|(library, reach)| (library.name.as_str(), *reach))))
+    finding.fix(match &unmet {
+        Some((owner, asks)) => format!(
+            "install the torch that {} {} requires: pip install 'torch{}'; or a {} that is built for the installed one",
+            owner.name, owner.version, asks.specifiers, owner.name
+        ),
+        None => fix(case, name, first, elsewhere.as_ref().map(|(library, reach)| (library.name.as_str(), *reach))),
+    })
 }
 
 /// How near a file is to the one that is missing.
@@ -91,11 +132,7 @@ enum Reach {
 impl Reach {
     fn hint(self, file: &str) -> String {
         match self {
-            Self::NotSearched => format!("; {file} is there, where the loader does not look for it"),
-            Self::Required => format!(
-                " unless Python code opens {file} first, which the package requires and the loader does not find; \
-                 whether it does is not known"
-            ),
+            Self::NotSearched | Self::Required => format!("; {file} is there, where the loader does not look for it"),
             Self::OtherMajor => format!("; the environment has {file}"),
             Self::OtherMachine => format!("; {file} is for another processor, and the loader passes over it"),
         }
@@ -145,8 +182,7 @@ fn fix(case: &Case<'_>, name: &str, symptom: &Symptom<'_>, elsewhere: Option<(&s
                 owner.name
             )
         }
-        (_, Some((_, Reach::Required)), _) => format!("run it to see: python -c {}", symptom.when().replace('`', "\"")),
-        (_, Some((file, Reach::NotSearched)), _) => {
+        (_, Some((file, Reach::NotSearched | Reach::Required)), _) => {
             let folder = file.rsplit_once('/').map_or(".", |(folder, _)| folder);
             format!("import the package that loads it first, or put {folder} on LD_LIBRARY_PATH")
         }

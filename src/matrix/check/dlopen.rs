@@ -9,6 +9,7 @@ use crate::version::pep440::to_set;
 /// What a name may hold in braces, in the files of a step and in those that a library opens.
 const OF_STEPS: [&str; 2] = ["part", "cuda"];
 const OF_EDGES: [&str; 2] = ["version", "minor"];
+const OF_OPENS: [&str; 1] = ["cuda"];
 
 pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.dlopen else { return };
@@ -23,10 +24,15 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
         }
     }
     for (i, row) in file.opens.iter().enumerate() {
-        names(&row.files, &[], || sheet.at(steps!["open", i, "files"]), findings);
+        if let Some(name) = row.global.iter().find(|name| !row.files.contains(name)) {
+            let message = format!("{name} is not among the files");
+            findings.add("matrix-invalid", message, sheet.at(steps!["open", i, "global"]));
+        }
+        names(&row.files, &OF_OPENS, || sheet.at(steps!["open", i, "files"]), findings);
     }
     for (i, row) in file.edges.iter().enumerate() {
         names(&row.open, &OF_EDGES, || sheet.at(steps!["edge", i, "open"]), findings);
+        names(&row.from, &[], || sheet.at(steps!["edge", i, "from"]), findings);
         if row.open.iter().any(|name| name.contains('/')) {
             findings.add("matrix-invalid", "a library is opened by name", sheet.at(steps!["edge", i, "open"]));
         }

@@ -130,12 +130,17 @@ pub struct OpenRow {
     pub package: PackageName,
     /// Its versions; all when absent.
     pub versions: Option<Specifiers>,
-    /// Files below site-packages.
+    /// Files below site-packages; `{cuda}` stands for the CUDA of torch in digits, `126`.
     pub files: Vec<String>,
     /// When they are opened, as the end of a sentence.
     pub when: String,
     /// Why a failure is no problem.
     pub optional: Option<String>,
+    /// Those of the files that offer their symbols to everything that is loaded later (RTLD_GLOBAL).
+    #[serde(default)]
+    pub global: Vec<String>,
+    /// What happens when they cannot be opened and nobody says so aloud.
+    pub fallback: Option<FallbackRow>,
     /// One of the files is enough.
     #[serde(default)]
     pub any: bool,
@@ -148,12 +153,22 @@ pub struct OpenRow {
     pub retrieved: String,
 }
 
+/// What a package does without files that it is installed for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FallbackRow {
+    /// As the end of a sentence that begins with the package: "computes on the CPU".
+    pub instead: String,
+    /// What makes libraries known that lie in the environment where the loader does not look.
+    pub preload: String,
+}
+
 /// A library that a library opens while it works.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EdgeRow {
-    /// Name under which the one that opens is loaded.
-    pub from: String,
+    /// Names under which the one that opens is loaded.
+    pub from: Vec<String>,
     /// Only where a library of this name is loaded too.
     pub when_loaded: Option<String>,
     /// Names in the order in which they are tried.

@@ -25,6 +25,10 @@ pub struct PackageFile {
     pub variant: Vec<PackageName>,
     /// Prefixes of the packages that bring CUDA, and so differ between the variants of one torch release.
     pub cuda: Vec<String>,
+    /// The packages that torch itself is installed by.
+    pub torch: Vec<PackageName>,
+    /// Names of shared libraries that only software for GPUs asks for; `*` stands for any text.
+    pub libraries: Vec<String>,
     /// Companions of torch that refuse a torch of another CUDA.
     #[serde(default)]
     pub same_cuda: Vec<SameCudaRow>,

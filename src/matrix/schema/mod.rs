@@ -16,7 +16,9 @@ use serde::Deserialize;
 
 pub use cuda::{BranchRow, CudaFile, CudaReleaseRow, DriverFile, FamilyRow, ForwardRow};
 pub use cudnn::{CudnnBuildRow, CudnnFile, CudnnReleaseRow};
-pub use dlopen::{AbsentRow, DlopenFile, EdgeRow, ImportRow, InterpreterRow, OnFailure, OnMissing, OpenRow, StepRow};
+pub use dlopen::{
+    AbsentRow, DlopenFile, EdgeRow, FallbackRow, ImportRow, InterpreterRow, OnFailure, OnMissing, OpenRow, StepRow,
+};
 pub use env_vars::{
     EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableListingRow,
     VariableReader,

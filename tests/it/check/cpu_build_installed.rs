@@ -10,7 +10,7 @@ fn fires() {
     let said = [
         "torch 2.8.0+cpu is a CPU build",
         "`torch.cuda.is_available()` is false on H100",
-        "no torch/lib/libtorch_cuda.so",
+        "no libtorch_cuda.so",
         "gpulock resolve --gpu \"H100\" --torch '==2.8.0'",
     ];
     assert_error(the_problem(&findings, CODE), "torch", &said);

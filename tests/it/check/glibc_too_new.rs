@@ -20,6 +20,16 @@ fn fires() {
     assert_error(the_problem(&on_glibc("2.12"), CODE), "ext/_C.abi3.so", &said);
 }
 
+/// The loader says two things of one cause: that the version is not there, and each symbol that has it.
+#[test]
+fn symbols_of_the_missing_version_are_its_evidence() {
+    let venv = Venv::empty();
+    let extension = module("_C").needed(&["libc.so.6"]).asks(&["__isoc23_strtoul@GLIBC_2.999/libc.so.6"]);
+    venv.install("ext", "1.0", &[], &[("ext/_C.abi3.so", extension)]);
+    let said = ["ext 1.0 needs glibc 2.999", "version `GLIBC_2.999' not found", "undefined symbol: __isoc23_strtoul"];
+    assert_error(the_problem(&venv.check(), CODE), "ext/_C.abi3.so", &said);
+}
+
 #[test]
 fn stays_quiet() {
     assert_quiet(&on_glibc("2.17"), CODE);

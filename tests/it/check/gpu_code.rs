@@ -12,17 +12,17 @@ use crate::link::fixture::Elf;
 const TORCH_CUDA: &str = "torch/lib/libtorch_cuda.so";
 
 /// Machine code.
-fn sass(architecture: u32) -> Vec<u8> {
+pub fn sass(architecture: u32) -> Vec<u8> {
     piece(2, architecture, 0x11, (1, 7), 64)
 }
 
 /// PTX of an ISA.
-fn ptx(architecture: u32, isa: (u16, u16)) -> Vec<u8> {
+pub fn ptx(architecture: u32, isa: (u16, u16)) -> Vec<u8> {
     piece(1, architecture, 0x11, isa, 64)
 }
 
 /// Containers, each so many times.
-fn code(containers: &[(usize, &[Vec<u8>])]) -> Vec<u8> {
+pub fn code(containers: &[(usize, &[Vec<u8>])]) -> Vec<u8> {
     containers.iter().flat_map(|(count, pieces)| container(pieces).repeat(*count)).collect()
 }
 

@@ -12,7 +12,7 @@ fn with_libstdcxx(newest: &str) -> Venv {
     venv.put("torch/lib/libc10.so", &c10().needed(&["libstdc++.so.6"]).rpath("$ORIGIN"));
     let library = Elf::library("libstdc++.so.6").defines(&["old@@GLIBCXX_3.4.20", &format!("new@@{newest}")]);
     venv.put(LIBRARY, &library);
-    let extension = module("_C").needed(&["libstdc++.so.6"]).versions(&["GLIBCXX_3.4.30/libstdc++.so.6"]);
+    let extension = module("_C").needed(&["libstdc++.so.6"]).asks(&["new@GLIBCXX_3.4.30/libstdc++.so.6"]);
     venv.install("ext", "1.0", &["torch"], &[("ext/_C.abi3.so", extension)]);
     venv
 }
@@ -23,6 +23,7 @@ fn fires() {
         "torch/lib/libstdc++.so.6 is older than ext/_C.abi3.so needs: it has no GLIBCXX_3.4.30",
         "`import ext._C` fails",
         "found by DT_RPATH",
+        "undefined symbol: new",
     ];
     assert_error(the_problem(&with_libstdcxx("GLIBCXX_3.4.29").check(), CODE), LIBRARY, &said);
 }

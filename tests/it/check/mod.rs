@@ -1,6 +1,8 @@
 //! The rules: each says what is wrong with an environment made for it, and nothing of its nearest healthy neighbour.
 
+mod architecture_mismatch;
 mod cpu_build_installed;
+mod cpu_fallback;
 mod cuda_major_mixed;
 mod cuda_stub_linked;
 mod cudnn_major_mismatch;
@@ -14,7 +16,7 @@ mod duplicate_soname;
 mod env_variable;
 mod executable_stack;
 mod glibc_too_new;
-mod gpu_code;
+pub mod gpu_code;
 mod level;
 mod library_modified;
 mod library_unreadable;
@@ -29,4 +31,4 @@ mod torch_abi_mismatch;
 mod torch_cuda_mismatch;
 mod undefined_symbol;
 mod unresolved_needed;
-mod venv;
+pub mod venv;

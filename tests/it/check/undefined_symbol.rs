@@ -2,7 +2,7 @@
 
 use gpulock::diag::Severity;
 
-use super::venv::{Venv, assert_error, assert_finding, assert_quiet, module, the_finding, the_problem};
+use super::venv::{Venv, assert_error, assert_finding, assert_quiet, module, the_finding, the_problem, torch_cpu};
 
 const CODE: &str = "undefined-symbol";
 
@@ -41,4 +41,20 @@ fn a_module_for_an_absent_package_is_a_note() {
         assert_finding(the_finding(&findings, CODE), Severity::Note, "ext/_bridge.abi3.so", &said);
     }
     assert_error(the_problem(&with(&["torch>=2"]), CODE), "ext/_bridge.abi3.so", &["nothing defines aoti_torch"]);
+}
+
+/// Symbols of a library that is opened for its own package alone: a module that asks it for nothing else counts on Python
+/// code; one that is linked with another library of that package does not fit.
+#[test]
+fn what_a_hidden_library_defines_is_a_note() {
+    let with = |needed: &[&str]| {
+        let venv = Venv::with_torch();
+        venv.put("torch/lib/libtorch_cpu.so", &torch_cpu().needed(&["libcudnn.so.9"]).defines(&["aoti_torch_grad"]));
+        let bridge = module("_bridge").needed(needed).asks(&["aoti_torch_grad"]);
+        venv.install("ext", "1.0", &["torch"], &[("ext/_bridge.abi3.so", bridge)]);
+        venv.check()
+    };
+    let said = ["is in torch/lib/libtorch_cpu.so", "RTLD_GLOBAL first"];
+    assert_finding(the_finding(&with(&[]), CODE), Severity::Note, "ext/_bridge.abi3.so", &said);
+    assert_error(the_problem(&with(&["libc10.so"]), CODE), "ext/_bridge.abi3.so", &["nothing defines aoti_torch_grad"]);
 }

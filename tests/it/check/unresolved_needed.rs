@@ -55,7 +55,7 @@ fn what_a_package_may_open_first_is_a_note() {
         venv.install("other", "1.0", &[], &[("other/lib/libblend.so.2", Elf::library("libblend.so.2"))]);
         venv.check()
     };
-    let said = ["`import ext._C` fails unless Python code opens other/lib/libblend.so.2 first", "is not known"];
+    let said = ["`import ext._C` fails unless Python code opens it", "other/lib/libblend.so.2", "is not known"];
     for requires in [&["other"][..], &["other==1.0; extra == \"gpu\""]] {
         let findings = with(requires, "$ORIGIN/libs");
         assert_finding(the_finding(&findings, CODE), Severity::Note, MODULE, &said);
@@ -73,4 +73,12 @@ fn stays_quiet() {
     venv.put("ext/libs/libblend.so.2", &Elf::library("libblend.so.2"));
     assert_quiet(&venv.check(), CODE);
     assert_quiet(&with_extension_that_needs("libcuda.so.1").check(), CODE);
+}
+
+/// What a library of an unknown version opens has an unknown name.
+#[test]
+fn names_that_are_not_known_are_not_missing() {
+    let venv = Venv::with_torch();
+    venv.put("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", &Elf::library("libnvrtc.so.12"));
+    assert_quiet(&venv.check(), CODE);
 }

@@ -109,17 +109,7 @@ impl Venv {
 
     /// A package with its requirements and its files below site-packages, as pip records them.
     pub fn install(&self, name: &str, version: &str, requires: &[&str], files: &[(&str, Elf)]) {
-        let info = self.site().join(format!("{}-{version}.dist-info", name.replace('-', "_")));
-        fs::create_dir_all(&info).unwrap();
-        let mut record = String::new();
-        for (path, elf) in files {
-            self.put(path, elf);
-            record += &format!("{path},,{}\n", elf.bytes().len());
-        }
-        let requires: String = requires.iter().map(|text| format!("Requires-Dist: {text}\n")).collect();
-        let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}");
-        fs::write(info.join("METADATA"), metadata).unwrap();
-        fs::write(info.join("RECORD"), record).unwrap();
+        install(&self.site(), name, version, requires, files);
     }
 
     /// A file below site-packages, in place of what is there.
@@ -162,13 +152,28 @@ impl Venv {
         ask(&self.path(), &self.variables, &self.site(), question)
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("venv")
     }
 
     pub fn site(&self) -> PathBuf {
         self.path().join("lib/python3.11/site-packages")
     }
+}
+
+/// A package with its requirements and its files below a folder of packages, as pip records them.
+pub fn install(site: &Path, name: &str, version: &str, requires: &[&str], files: &[(&str, Elf)]) {
+    let info = site.join(format!("{}-{version}.dist-info", name.replace('-', "_")));
+    fs::create_dir_all(&info).unwrap();
+    let mut record = String::new();
+    for (path, elf) in files {
+        elf.write(&site.join(path));
+        record += &format!("{path},,{}\n", elf.bytes().len());
+    }
+    let requires: String = requires.iter().map(|text| format!("Requires-Dist: {text}\n")).collect();
+    let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}");
+    fs::write(info.join("METADATA"), metadata).unwrap();
+    fs::write(info.join("RECORD"), record).unwrap();
 }
 
 /// What the rules say of any subject.
@@ -230,7 +235,7 @@ pub fn c10() -> Elf {
 pub const C10_FUNCTION: &str = "_ZN3c1021throwNullDataPtrErrorEv";
 
 /// Compiled against cuDNN 9.10.2.
-fn torch_cpu() -> Elf {
+pub fn torch_cpu() -> Elf {
     let code = [
         // movabs rax, "CUDNN_VE"; mov [rsp+0x10], rax
         [&[0x48, 0xb8][..], b"CUDNN_VE", &[0x48, 0x89, 0x44, 0x24, 0x10]].concat(),
@@ -256,7 +261,7 @@ pub fn module(name: &str) -> Elf {
 }
 
 /// `mov dword [rdi], value; xor eax, eax; ret`.
-fn stores(value: u32) -> Vec<u8> {
+pub fn stores(value: u32) -> Vec<u8> {
     [&[0xc7, 0x07], &value.to_le_bytes()[..], &[0x31, 0xc0, 0xc3]].concat()
 }
 

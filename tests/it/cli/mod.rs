@@ -7,4 +7,5 @@ pub mod program;
 mod readme;
 mod schema;
 mod tries;
+mod verify;
 mod write;

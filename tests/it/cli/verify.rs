@@ -1,0 +1,27 @@
+//! What `gpulock verify` takes from the manifest.
+
+use crate::check::venv::Venv;
+use crate::cli::program::{GOOD, Place};
+
+/// The job's variables are those of `[env]`; a flag wins over them.
+#[test]
+fn variables_of_the_manifest_are_the_jobs() {
+    let venv = Venv::with_torch();
+    let path = venv.path().display().to_string();
+    let place = Place::empty();
+    let verify = ["verify", path.as_str(), "--fail-on", "warning"];
+    place.put("gpulock.toml", GOOD);
+    place.run(&verify).code(0);
+    place.put("gpulock.toml", format!("{GOOD}[env]\nPYTORCH_ALLOC_CONF = \"expandable_segments:True\"\n"));
+    let ran = place.run(&verify).code(1);
+    assert!(ran.out.contains("warning[env-variable-renamed]: PYTORCH_ALLOC_CONF has no effect"), "{}", ran.out);
+
+    let folder =
+        venv.beside("usr/local/cuda/lib64/stubs/libcuda.so.1", &crate::link::fixture::Elf::library("libcuda.so.1"));
+    let kernels = crate::check::venv::module("_C").needed(&["libcuda.so.1"]);
+    venv.install("ext", "1.0", &["torch"], &[("ext/_C.abi3.so", kernels)]);
+    place.put("gpulock.toml", format!("{GOOD}[env]\nLD_LIBRARY_PATH = \"{folder}\"\n"));
+    let ran = place.run(&verify).code(1);
+    assert!(ran.out.contains("error[cuda-stub-linked]"), "{}", ran.out);
+    place.run(&[&verify[..], &["--set-env", "LD_LIBRARY_PATH=/nowhere"]].concat()).code(0);
+}
