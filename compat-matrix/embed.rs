@@ -1,6 +1,6 @@
 //! Build script: embeds this directory in the program.
 //!
-//! Facts (TOML) go in twice: as JSON, which is what a run reads, and as they are, for `gpulock matrix check` to point
+//! Facts (TOML) go in twice: as MessagePack, which is what a run reads, and as they are, for `gpulock matrix check` to point
 //! into. The snapshot goes in as it is. Everything is a slice in the binary, so what a run does not read stays on disk.
 
 use sha2::{Digest, Sha256};
@@ -21,17 +21,18 @@ fn main() {
     for (i, path) in files.iter().enumerate() {
         let full = root.join(path);
         let full_text = full.display().to_string();
-        let json = if path.ends_with(".toml") {
+        let packed = if path.ends_with(".toml") {
             let text = fs::read_to_string(&full).unwrap_or_else(|error| panic!("{full_text}: {error}"));
             let value: serde_json::Value =
                 toml_edit::de::from_str(&text).unwrap_or_else(|error| panic!("{full_text}: {error}"));
-            let json_file = format!("{out}/{i}.json");
-            fs::write(&json_file, value.to_string()).expect("the output folder can be written");
-            format!("include_str!({json_file:?})")
+            let packed_file = format!("{out}/{i}.msgpack");
+            let packed = rmp_serde::to_vec(&value).expect("TOML has nothing that MessagePack lacks");
+            fs::write(&packed_file, packed).expect("the output folder can be written");
+            format!("include_bytes!({packed_file:?})")
         } else {
-            String::from("\"\"")
+            String::from("&[]")
         };
-        writeln!(list, "Embedded {{ path: {path:?}, text: include_str!({full_text:?}), json: {json} }},")
+        writeln!(list, "Embedded {{ path: {path:?}, text: include_str!({full_text:?}), packed: {packed} }},")
             .expect("a string takes everything");
     }
     list.push_str("];\n");

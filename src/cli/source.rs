@@ -211,11 +211,11 @@ impl Catalog for Source<'_> {
         if !self.offline || self.cache_decides(index, package) {
             return Ok(answer);
         }
-        let mut all: Vec<Pep440> = self.snapshot.versions(index, package)?.to_vec();
+        let snapshot = self.snapshot.versions(index, package)?;
         if answer.is_empty() {
-            return Ok(all.into());
+            return Ok(snapshot);
         }
-        all.extend(answer.iter().cloned());
+        let mut all: Vec<Pep440> = snapshot.iter().chain(&*answer).cloned().collect();
         all.sort();
         all.dedup();
         Ok(all.into())

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
@@ -29,8 +29,8 @@ pub struct Embedded {
     pub path: &'static str,
     /// Its text.
     pub text: &'static str,
-    /// The same as JSON, for TOML files.
-    pub json: &'static str,
+    /// The same as MessagePack, for TOML files.
+    pub packed: &'static [u8],
 }
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -81,10 +81,7 @@ impl Files {
             hash.update(text.len().to_le_bytes());
             hash.update(text);
         }
-        hash.finalize().iter().fold(String::from("sha256:"), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        format!("sha256:{}", HEXLOWER.encode(&hash.finalize()))
     }
 
     /// The name that messages give a file.
@@ -113,7 +110,7 @@ impl Files {
             Failure::unanswerable(Diagnostic::error("matrix-invalid", "the matrix cannot be read", evidence))
         };
         let file = self.embedded(path).ok_or_else(|| invalid("no such file".into()))?;
-        serde_json::from_str(file.json).map_err(|error| invalid(error.to_string()))
+        rmp_serde::from_slice(file.packed).map_err(|error| invalid(error.to_string()))
     }
 
     /// The embedded file of that path, unless the overlay stands alone.
