@@ -31,6 +31,8 @@ pub struct Embedded {
     pub text: &'static str,
     /// The same as MessagePack, for TOML files.
     pub packed: &'static [u8],
+    /// For the snapshot: the version of each line and its length in bytes, with its end.
+    pub lines: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -66,6 +68,24 @@ impl Files {
     /// The text of a file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.overlay.get(path).map(String::as_str).or_else(|| self.embedded(path).map(|file| file.text))
+    }
+
+    /// The lines of a file of the snapshot that are not empty, each with the version that it begins with; that is empty
+    /// where it begins with none.
+    pub fn releases(&self, path: &str) -> Vec<(&str, &str)> {
+        if let Some(text) = self.overlay.get(path) {
+            let lines = text.lines().filter(|line| !line.is_empty());
+            return lines.map(|line| (version_of(line).unwrap_or_default(), line)).collect();
+        }
+        let Some(file) = self.embedded(path) else { return Vec::new() };
+        let mut rest = file.text;
+        let entries = file.lines.lines().filter_map(|entry| entry.split_once(' '));
+        let split = entries.filter_map(|(version, length)| {
+            let (line, after) = rest.split_at_checked(length.parse().ok()?)?;
+            rest = after;
+            Some((version, line))
+        });
+        split.collect()
     }
 
     /// The hash of all facts, `sha256:` and hex: of the embedded ones, and of what is laid over them.
@@ -118,4 +138,10 @@ impl Files {
         let found = EMBEDDED.binary_search_by(|file| file.path.cmp(path)).ok();
         found.filter(|_| !self.alone).map(|i| &EMBEDDED[i])
     }
+}
+
+/// The version that a line of the snapshot begins with, so that the rest can wait.
+fn version_of(line: &str) -> Option<&str> {
+    let (version, _) = line.strip_prefix(r#"{"version":""#)?.split_once('"')?;
+    Some(version)
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::files::Files;
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel};
+use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, RequiresPython, Wheel};
 use crate::version::Pep440;
 
 /// One line.
@@ -98,17 +98,12 @@ impl<'a> Snapshot<'a> {
         if let Some(lines) = self.lines.borrow().get(package) {
             return Ok(Rc::clone(lines));
         }
-        let text = self.files.text(&format!("snapshot/{package}.jsonl")).unwrap_or("");
-        let lines: Lines<'a> = lines_of(text)
-            .filter(|line| !line.is_empty())
-            .map(|line| {
-                // Each line begins with its version, so that the rest can wait.
-                let version = line.strip_prefix(r#"{"version":""#).and_then(|rest| rest.split_once('"'));
-                let version = version.and_then(|(version, _)| version.parse().ok());
-                let version = version.ok_or_else(|| self.damaged(package, "a line without version"))?;
-                Ok(Unread { version, text: line, read: OnceCell::new(), release: OnceCell::new() })
-            })
-            .collect::<Result<_, Failure>>()?;
+        let releases = self.files.releases(&format!("snapshot/{package}.jsonl"));
+        let unread = releases.into_iter().map(|(version, text)| match version.parse() {
+            Ok(version) => Ok(Unread { version, text, read: OnceCell::new(), release: OnceCell::new() }),
+            Err(_) => Err(self.damaged(package, "a line without version")),
+        });
+        let lines: Lines<'a> = unread.collect::<Result<_, Failure>>()?;
         self.lines.borrow_mut().insert(package.clone(), Rc::clone(&lines));
         Ok(lines)
     }
@@ -194,16 +189,6 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// As [`str::lines`], many times faster on long lines.
-fn lines_of(text: &str) -> impl Iterator<Item = &str> {
-    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
-    ends.scan(0, |start, end| {
-        let line = &text[*start..end];
-        *start = end + 1;
-        Some(line)
-    })
-}
-
 /// RECORD's urlsafe base64 without padding as lower-case hex.
 fn hex_of_base64(text: &str) -> Option<String> {
     use base64::Engine as _;
@@ -239,6 +224,7 @@ impl Catalog for Snapshot<'_> {
             return Ok(Some(Arc::clone(release)));
         }
         let line = self.read(package, unread)?;
+        let mut requires_python = RequiresPython::default();
         let wheels = line.wheels.iter().map(|entry| {
             let name = entry
                 .file
@@ -250,7 +236,7 @@ impl Catalog for Snapshot<'_> {
                 url: None,
                 sha256: Some(entry.sha256.into()),
                 size: Some(entry.size),
-                requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
+                requires_python: entry.python.as_deref().and_then(|text| requires_python.read(text)),
                 yanked: entry.yanked,
                 // The snapshot keeps no reasons.
                 reason: None,

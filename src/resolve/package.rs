@@ -10,7 +10,7 @@ use super::candidate::Candidate;
 use super::{Context, Request, expected};
 use crate::diag::Failure;
 use crate::matrix::matches_any;
-use crate::python::{MarkerEnv, PackageMetadata, PackageName, Runtime, Wheel};
+use crate::python::{MarkerEnv, PackageMetadata, PackageName, Release, Runtime, Wheel};
 use crate::version::Pep440;
 use crate::version::pep440::VersionSpecifier;
 
@@ -185,6 +185,7 @@ impl<'a> Packages<'a> {
         for wheel in release.as_deref().map_or(&[][..], |release| &release.wheels) {
             if let Some(fit) = wheel.name.tags.fit(&self.runtime)
                 && self.python_fits(wheel)
+                && self.context.catalog.may_choose(wheel)?
             {
                 fitting.push(((!wheel.yanked, fit, wheel.name.build), wheel));
             }
@@ -193,11 +194,24 @@ impl<'a> Packages<'a> {
         let found = match best {
             Some((_, wheel)) => Some(Artefact::Wheel(Arc::clone(wheel))),
             // The matrix vouches for builds of other indexes; the default index has what it shows and nothing else.
-            None if self.context.pending && version.is_local() && release.is_none() => Some(Artefact::Pending(index)),
+            None if self.context.pending && version.is_local() && self.choosable(release.as_deref())?.is_empty() => {
+                Some(Artefact::Pending(index))
+            }
             None => None,
         };
         self.artefacts.borrow_mut().insert(key, found.clone());
         Ok(found)
+    }
+
+    /// The wheels of a release that may be chosen.
+    fn choosable<'r>(&self, release: Option<&'r Release>) -> Result<Vec<&'r Arc<Wheel>>, Failure> {
+        let mut wheels = Vec::new();
+        for wheel in release.map_or(&[][..], |release| &release.wheels) {
+            if self.context.catalog.may_choose(wheel)? {
+                wheels.push(wheel);
+            }
+        }
+        Ok(wheels)
     }
 
     fn index_of(&self, package: &PackageName, version: &Pep440) -> Result<Arc<str>, Failure> {
@@ -230,13 +244,13 @@ impl<'a> Packages<'a> {
     fn expected_metadata(&self, package: &PackageName, version: &Pep440) -> Result<Arc<PackageMetadata>, Failure> {
         let public = version.clone().without_local();
         let release = self.context.catalog.release(&self.default_index, package, &public)?;
-        let wheels = release.as_deref().map_or(&[][..], |release| &release.wheels);
+        let wheels = self.choosable(release.as_deref())?;
         let sibling = wheels
             .iter()
             .filter_map(|wheel| Some((wheel.name.tags.fit(&self.runtime)?, wheel)))
             .max_by_key(|(fit, _)| *fit);
         // A build for another platform will do: what is taken from it does not differ.
-        let sibling = sibling.map(|(_, wheel)| wheel).or(wheels.first());
+        let sibling = sibling.map(|(_, wheel)| *wheel).or(wheels.first().copied());
         let mut metadata = match sibling {
             Some(wheel) => (*self.context.catalog.metadata(wheel)?).clone(),
             None => PackageMetadata::default(),
