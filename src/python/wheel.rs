@@ -123,9 +123,11 @@ fn python_fit(python: &str, abi: &str, target: PythonVersion) -> Option<u32> {
     let plain = PythonVersion { free_threaded: false, ..target };
     let older = |tag: PythonVersion| tag.major == target.major && tag.minor <= target.minor;
     match PythonVersion::from_tag(python) {
-        Some(tag) if *abi == target.tag() => (tag == plain).then_some(1000),
+        Some(tag) if PythonVersion::from_tag(abi) == Some(target) => (tag == plain).then_some(1000),
         // Until 3.7 the ABI tag said that pymalloc is in: `cp37m`.
-        Some(tag) if abi.strip_suffix('m') == Some(&target.tag()) => (tag == plain && tag.minor <= 7).then_some(1000),
+        Some(tag) if abi.strip_suffix('m').and_then(PythonVersion::from_tag) == Some(target) => {
+            (tag == plain && tag.minor <= 7).then_some(1000)
+        }
         Some(tag) if abi == "abi3" => {
             (!target.free_threaded && older(tag)).then_some(500_u32.saturating_add(tag.minor))
         }
