@@ -1,7 +1,8 @@
 //! Build script: embeds this directory in the program.
 //!
-//! Facts (TOML) go in twice: as JSON, which is what a run reads, and as they are, for `gpulock matrix check` to point
-//! into. The snapshot goes in as it is. Everything is a slice in the binary, so what a run does not read stays on disk.
+//! Facts (TOML) go in twice: as MessagePack, which is what a run reads, and as they are, for `gpulock matrix check` to
+//! point into. The snapshot goes in as it is, with an index of its lines: the version of each and its length in bytes.
+//! Everything is a slice in the binary, so what a run does not read stays on disk.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -21,18 +22,22 @@ fn main() {
     for (i, path) in files.iter().enumerate() {
         let full = root.join(path);
         let full_text = full.display().to_string();
-        let json = if path.ends_with(".toml") {
-            let text = fs::read_to_string(&full).unwrap_or_else(|error| panic!("{full_text}: {error}"));
+        let text = fs::read_to_string(&full).unwrap_or_else(|error| panic!("{full_text}: {error}"));
+        let (packed, lines) = if path.ends_with(".toml") {
             let value: serde_json::Value =
                 toml_edit::de::from_str(&text).unwrap_or_else(|error| panic!("{full_text}: {error}"));
-            let json_file = format!("{out}/{i}.json");
-            fs::write(&json_file, value.to_string()).expect("the output folder can be written");
-            format!("include_str!({json_file:?})")
+            let packed_file = format!("{out}/{i}.msgpack");
+            let packed = rmp_serde::to_vec(&value).expect("TOML has nothing that MessagePack lacks");
+            fs::write(&packed_file, packed).expect("the output folder can be written");
+            (format!("include_bytes!({packed_file:?})"), String::new())
         } else {
-            String::from("\"\"")
+            (String::from("&[]"), index(&text).unwrap_or_else(|| panic!("{full_text}: a line without version")))
         };
-        writeln!(list, "Embedded {{ path: {path:?}, text: include_str!({full_text:?}), json: {json} }},")
-            .expect("a string takes everything");
+        writeln!(
+            list,
+            "Embedded {{ path: {path:?}, text: include_str!({full_text:?}), packed: {packed}, lines: {lines:?} }},"
+        )
+        .expect("a string takes everything");
     }
     list.push_str("];\n");
     // What a lock names its facts by; taken here, since a run reads only some of them.
@@ -47,6 +52,15 @@ fn main() {
     let hex = hash.finalize().iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     writeln!(list, "pub static DIGEST: &str = \"sha256:{hex}\";").expect("a string takes everything");
     fs::write(format!("{out}/embedded.rs"), list).expect("the output folder can be written");
+}
+
+/// The version of each line and the length of that line, with its end.
+fn index(text: &str) -> Option<String> {
+    let entry = |line: &str| {
+        let (version, _) = line.strip_prefix(r#"{"version":""#)?.split_once('"')?;
+        Some(format!("{version} {}\n", line.len()))
+    };
+    text.split_inclusive('\n').map(entry).collect()
 }
 
 fn collect(root: &Path, below: &str, files: &mut Vec<String>) {

@@ -34,9 +34,10 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// As [`open`], and [`ErrorKind::FileTooLarge`].
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    let mut bytes = Vec::new();
+    let length = file.metadata()?.len();
     // Some files below /proc say that they are empty, and a file may grow while it is read.
-    if file.metadata()?.len() <= limit {
+    if length <= limit {
+        let mut bytes = Vec::with_capacity(length as usize + 1);
         file.take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 <= limit {
             return Ok(bytes);

@@ -19,6 +19,7 @@ mod why;
 pub mod write;
 
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -81,7 +82,10 @@ pub enum Answer {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    // Every command and flag is described in it; the process ends before taking that apart would be of use.
+    let mut command = ManuallyDrop::new(command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

@@ -211,11 +211,11 @@ impl Catalog for Source<'_> {
         if !self.offline || self.cache_decides(index, package) {
             return Ok(answer);
         }
-        let mut all: Vec<Pep440> = self.snapshot.versions(index, package)?.to_vec();
+        let snapshot = self.snapshot.versions(index, package)?;
         if answer.is_empty() {
-            return Ok(all.into());
+            return Ok(snapshot);
         }
-        all.extend(answer.iter().cloned());
+        let mut all: Vec<Pep440> = snapshot.iter().chain(&*answer).cloned().collect();
         all.sort();
         all.dedup();
         Ok(all.into())
@@ -229,27 +229,28 @@ impl Catalog for Source<'_> {
     ) -> Result<Option<Arc<Release>>, CatalogError> {
         let answer = self.or_pass_over(index, None, self.client.release(index, package, version))?;
         let answer = answer.map(|release| self.with_sizes(release)).transpose()?;
-        if !self.offline {
+        if !self.offline || self.cache_decides(index, package) {
             return Ok(answer);
         }
-        // Offline, a wheel that nobody has looked into cannot be chosen.
+        let Some(snapshot) = self.snapshot.release(index, package, version)? else { return Ok(answer) };
         let mut wheels: Vec<Arc<Wheel>> = Vec::new();
         for wheel in answer.as_deref().map_or(&[][..], |release| &release.wheels) {
-            if self.known(wheel)? || self.client.is_cached(wheel) {
+            if self.may_choose(wheel)? {
                 wheels.push(Arc::clone(wheel));
             }
         }
-        if !self.cache_decides(index, package)
-            && let Some(snapshot) = self.snapshot.release(index, package, version)?
-        {
-            if wheels.is_empty() {
-                return Ok(Some(snapshot));
-            }
-            let have: BTreeSet<Box<str>> = wheels.iter().map(|wheel| wheel.name.file.clone()).collect();
-            wheels.extend(snapshot.wheels.iter().filter(|wheel| !have.contains(&wheel.name.file)).cloned());
-            wheels.sort_by(|a, b| a.name.file.cmp(&b.name.file));
+        if wheels.is_empty() {
+            return Ok(Some(snapshot));
         }
-        Ok((!wheels.is_empty()).then(|| Arc::new(Release { version: version.clone(), wheels })))
+        let have: BTreeSet<Box<str>> = wheels.iter().map(|wheel| wheel.name.file.clone()).collect();
+        wheels.extend(snapshot.wheels.iter().filter(|wheel| !have.contains(&wheel.name.file)).cloned());
+        wheels.sort_by(|a, b| a.name.file.cmp(&b.name.file));
+        Ok(Some(Arc::new(Release { version: version.clone(), wheels })))
+    }
+
+    /// Offline, a wheel that nobody has looked into cannot be chosen.
+    fn may_choose(&self, wheel: &Wheel) -> Result<bool, CatalogError> {
+        Ok(!self.offline || self.known(wheel)? || self.client.is_cached(wheel))
     }
 
     fn metadata(&self, wheel: &Wheel) -> Result<Arc<PackageMetadata>, CatalogError> {

@@ -1,5 +1,6 @@
 //! Takes segments and sections of notes, gives the build id and the note of a cuda-compat driver library.
 
+use data_encoding::HEXLOWER;
 use goblin::elf::note::NT_GNU_BUILD_ID;
 use goblin::elf::program_header::PT_NOTE;
 
@@ -17,7 +18,7 @@ pub(super) fn build_id(source: &Source<'_>, layout: &Layout) -> Result<Option<St
         let align = if segment.p_align == 8 { 8 } else { 4 };
         let found = notes(&bytes, align).find(|note| note.kind == NT_GNU_BUILD_ID && note.owner == b"GNU\0");
         if let Some(note) = found {
-            return Ok(Some(note.content.iter().map(|byte| format!("{byte:02x}")).collect()));
+            return Ok(Some(HEXLOWER.encode(note.content)));
         }
     }
     Ok(None)

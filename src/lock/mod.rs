@@ -7,6 +7,7 @@ mod read;
 mod solution;
 mod write;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use write::quoted;
@@ -30,11 +31,7 @@ pub fn inputs_hash(manifest: &Manifest) -> String {
 
 /// `sha256:` and the SHA-256 of `bytes` in lower-case hex.
 pub fn sha256(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 impl Lock {

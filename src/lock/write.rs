@@ -123,16 +123,17 @@ fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
+    let special = |c: char| matches!(c, '"' | '\\') || c.is_control();
+    let mut plain = 0;
+    for (at, found) in text.match_indices(special) {
+        out.push_str(&text[plain..at]);
+        plain = at + found.len();
+        let _ = match found {
+            "\"" | "\\" => write!(out, "\\{found}"),
+            control => control.chars().try_for_each(|c| write!(out, "\\u{:04X}", u32::from(c))),
+        };
     }
+    out.push_str(&text[plain..]);
     out.push('"');
     out
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
@@ -29,8 +29,10 @@ pub struct Embedded {
     pub path: &'static str,
     /// Its text.
     pub text: &'static str,
-    /// The same as JSON, for TOML files.
-    pub json: &'static str,
+    /// The same as MessagePack, for TOML files.
+    pub packed: &'static [u8],
+    /// For the snapshot: the version of each line and its length in bytes, with its end.
+    pub lines: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -68,6 +70,24 @@ impl Files {
         self.overlay.get(path).map(String::as_str).or_else(|| self.embedded(path).map(|file| file.text))
     }
 
+    /// The lines of a file of the snapshot that are not empty, each with the version that it begins with; that is empty
+    /// where it begins with none.
+    pub fn releases(&self, path: &str) -> Vec<(&str, &str)> {
+        if let Some(text) = self.overlay.get(path) {
+            let lines = text.lines().filter(|line| !line.is_empty());
+            return lines.map(|line| (version_of(line).unwrap_or_default(), line)).collect();
+        }
+        let Some(file) = self.embedded(path) else { return Vec::new() };
+        let mut rest = file.text;
+        let entries = file.lines.lines().filter_map(|entry| entry.split_once(' '));
+        let split = entries.filter_map(|(version, length)| {
+            let (line, after) = rest.split_at_checked(length.parse().ok()?)?;
+            rest = after;
+            Some((version, line))
+        });
+        split.collect()
+    }
+
     /// The hash of all facts, `sha256:` and hex: of the embedded ones, and of what is laid over them.
     pub fn digest(&self) -> String {
         if self.overlay.is_empty() {
@@ -81,10 +101,7 @@ impl Files {
             hash.update(text.len().to_le_bytes());
             hash.update(text);
         }
-        hash.finalize().iter().fold(String::from("sha256:"), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        format!("sha256:{}", HEXLOWER.encode(&hash.finalize()))
     }
 
     /// The name that messages give a file.
@@ -113,7 +130,7 @@ impl Files {
             Failure::unanswerable(Diagnostic::error("matrix-invalid", "the matrix cannot be read", evidence))
         };
         let file = self.embedded(path).ok_or_else(|| invalid("no such file".into()))?;
-        serde_json::from_str(file.json).map_err(|error| invalid(error.to_string()))
+        rmp_serde::from_slice(file.packed).map_err(|error| invalid(error.to_string()))
     }
 
     /// The embedded file of that path, unless the overlay stands alone.
@@ -121,4 +138,10 @@ impl Files {
         let found = EMBEDDED.binary_search_by(|file| file.path.cmp(path)).ok();
         found.filter(|_| !self.alone).map(|i| &EMBEDDED[i])
     }
+}
+
+/// The version that a line of the snapshot begins with, so that the rest can wait.
+fn version_of(line: &str) -> Option<&str> {
+    let (version, _) = line.strip_prefix(r#"{"version":""#)?.split_once('"')?;
+    Some(version)
 }

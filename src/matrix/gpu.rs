@@ -78,13 +78,13 @@ impl GpuFacts {
             return Ok(Gpu { name: name.trim().into(), capability, class: None, known });
         }
         let wanted = self.file.names.normal_form(name);
-        let ambiguous = self.file.ambiguous.iter().find(|row| self.file.names.normal_form(&row.name) == wanted);
+        let is_wanted = |name: &String| self.file.names.normal_chars(name).eq(wanted.chars());
+        let ambiguous = self.file.ambiguous.iter().find(|row| is_wanted(&row.name));
         if let Some(row) = ambiguous {
             return Err(GpuNameError::Ambiguous(row.candidates.clone()));
         }
         let products = self.file.products.iter();
-        let mut found: Vec<_> =
-            products.filter(|row| row.names.iter().any(|name| self.file.names.normal_form(name) == wanted)).collect();
+        let mut found: Vec<_> = products.filter(|row| row.names.iter().any(is_wanted)).collect();
         if found.is_empty() {
             found = self.by_words(name);
         }
@@ -195,16 +195,21 @@ impl GpuFacts {
 impl NamesRow {
     /// Lower-case words without those that do not tell GPUs apart.
     pub(super) fn normal_form(&self, name: &str) -> String {
-        let lower = name.to_lowercase();
-        let words = lower.split([' ', '-', '_', '/', '(', ')']).filter(|word| !word.is_empty());
+        self.normal_chars(name).collect()
+    }
+
+    /// The characters of [`NamesRow::normal_form`]: two names mostly differ in the first of them.
+    fn normal_chars<'n>(&'n self, name: &'n str) -> impl Iterator<Item = char> {
+        let words = name.split([' ', '-', '_', '/', '(', ')']).filter(|word| !word.is_empty());
         let memory = |word: &str| {
-            let digits = word.strip_suffix("gb").or_else(|| word.strip_suffix('g')).unwrap_or("");
-            !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+            let (digits, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
+            !digits.is_empty() && ["gb", "g"].iter().any(|known| unit.eq_ignore_ascii_case(known))
         };
         let optional = |word: &str| self.optional_words.iter().any(|o| o.eq_ignore_ascii_case(word));
-        let kept: Vec<&str> = words.clone().filter(|word| !memory(word) && !optional(word)).collect();
+        let kept = move |word: &&str| !memory(word) && !optional(word);
         // A name of optional words alone is compared as it is.
-        if kept.is_empty() { words.collect() } else { kept.concat() }
+        let all = !words.clone().any(|word| kept(&word));
+        words.filter(move |word| all || kept(word)).flat_map(str::chars).flat_map(char::to_lowercase)
     }
 }
 

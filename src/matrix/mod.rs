@@ -19,6 +19,7 @@ mod snapshot;
 mod torch;
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 pub use cuda::{CudaFacts, DriverRow, Tier};
@@ -32,7 +33,8 @@ pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
 
 use crate::diag::Failure;
-use schema::{CudnnFile, DlopenFile, IndexFile, OsFile, PackageFile, SnapshotFile};
+use crate::version::Cudnn;
+use schema::{CudnnFile, CudnnReleaseRow, DlopenFile, IndexFile, OsFile, PackageFile, SnapshotFile};
 
 /// The matrix; each kind of fact is read once, when first asked for.
 #[derive(Debug, Default)]
@@ -43,7 +45,8 @@ pub struct Matrix {
     gpu_code: OnceCell<GpuCodeFacts>,
     env_vars: OnceCell<EnvVarFacts>,
     torch: OnceCell<TorchFacts>,
-    cudnn: OnceCell<Vec<CudnnFile>>,
+    /// By minor.
+    cudnn: OnceCell<BTreeMap<String, OnceCell<CudnnFile>>>,
     dlopen: OnceCell<DlopenFile>,
     index: OnceCell<IndexFile>,
     package: OnceCell<PackageFile>,
@@ -114,9 +117,28 @@ impl Matrix {
     ///
     /// # Errors
     /// As [`Matrix::cuda`].
-    pub fn cudnn(&self) -> Result<&[CudnnFile], Failure> {
-        once(&self.cudnn, || self.files.paths("cudnn/", ".toml").iter().map(|path| self.files.read(path)).collect())
-            .map(Vec::as_slice)
+    pub fn cudnn(&self) -> Result<Vec<&CudnnFile>, Failure> {
+        self.cudnns().iter().map(|(minor, file)| self.cudnn_file(minor, file)).collect()
+    }
+
+    /// The cuDNN release of that version, if the matrix knows it; reads the file of its minor alone.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn cudnn_release(&self, version: &Cudnn) -> Result<Option<&CudnnReleaseRow>, Failure> {
+        let minor = format!("{}.{}", version.major(), version.minor());
+        let Some(file) = self.cudnns().get(&minor) else { return Ok(None) };
+        Ok(self.cudnn_file(&minor, file)?.releases.iter().find(|release| release.version == *version))
+    }
+
+    fn cudnns(&self) -> &BTreeMap<String, OnceCell<CudnnFile>> {
+        let minor = |path: &str| Some(path.strip_prefix("cudnn/")?.strip_suffix(".toml")?.to_owned());
+        let paths = || self.files.paths("cudnn/", ".toml").into_iter();
+        self.cudnn.get_or_init(|| paths().filter_map(minor).map(|minor| (minor, OnceCell::new())).collect())
+    }
+
+    fn cudnn_file<'m>(&self, minor: &str, file: &'m OnceCell<CudnnFile>) -> Result<&'m CudnnFile, Failure> {
+        once(file, || self.files.read(&format!("cudnn/{minor}.toml")))
     }
 
     /// What is loaded by code, and what may be absent.

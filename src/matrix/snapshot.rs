@@ -6,15 +6,17 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::files::Files;
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, Wheel};
+use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, RequiresPython, Wheel};
 use crate::version::Pep440;
 
 /// One line.
@@ -23,11 +25,23 @@ use crate::version::Pep440;
 pub(super) struct Line<'a> {
     pub(super) version: &'a str,
     #[serde(borrow, default)]
-    pub(super) requires: Vec<Vec<Cow<'a, str>>>,
+    pub(super) requires: Vec<Vec<Text<'a>>>,
     #[serde(borrow, default)]
-    pub(super) extras: Vec<Cow<'a, str>>,
+    pub(super) extras: Vec<Text<'a>>,
     #[serde(borrow)]
     pub(super) wheels: Vec<WheelEntry<'a>>,
+}
+
+/// A string of a line. In a list, serde would copy what is a mere `Cow`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// One wheel of a line.
@@ -45,6 +59,9 @@ pub(super) struct WheelEntry<'a> {
     pub(super) meta: usize,
     #[serde(borrow)]
     pub(super) libs: Option<&'a RawValue>,
+    /// Its METADATA, once it was asked for.
+    #[serde(skip)]
+    metadata: OnceCell<Arc<PackageMetadata>>,
 }
 
 /// A line whose version is known.
@@ -53,6 +70,7 @@ struct Unread<'a> {
     version: Pep440,
     text: &'a str,
     read: OnceCell<Rc<Line<'a>>>,
+    release: OnceCell<Arc<Release>>,
 }
 
 /// The lines of a package, ascending.
@@ -80,30 +98,27 @@ impl<'a> Snapshot<'a> {
         if let Some(lines) = self.lines.borrow().get(package) {
             return Ok(Rc::clone(lines));
         }
-        let text = self.files.text(&format!("snapshot/{package}.jsonl")).unwrap_or("");
-        let lines: Lines<'a> = text
-            .lines()
-            .filter(|line| !line.is_empty())
-            .map(|line| {
-                // Each line begins with its version, so that the rest can wait.
-                let version = line.strip_prefix(r#"{"version":""#).and_then(|rest| rest.split_once('"'));
-                let version = version.and_then(|(version, _)| version.parse().ok());
-                let version = version.ok_or_else(|| self.damaged(package, "a line without version"))?;
-                Ok(Unread { version, text: line, read: OnceCell::new() })
-            })
-            .collect::<Result<_, Failure>>()?;
+        let releases = self.files.releases(&format!("snapshot/{package}.jsonl"));
+        let unread = releases.into_iter().map(|(version, text)| match version.parse() {
+            Ok(version) => Ok(Unread { version, text, read: OnceCell::new(), release: OnceCell::new() }),
+            Err(_) => Err(self.damaged(package, "a line without version")),
+        });
+        let lines: Lines<'a> = unread.collect::<Result<_, Failure>>()?;
         self.lines.borrow_mut().insert(package.clone(), Rc::clone(&lines));
         Ok(lines)
     }
 
     fn line(&self, package: &PackageName, version: &Pep440) -> Result<Option<Rc<Line<'a>>>, Failure> {
         let lines = self.lines(package)?;
-        let Some(unread) = lines.iter().find(|line| line.version == *version) else { return Ok(None) };
+        lines.iter().find(|line| line.version == *version).map(|unread| self.read(package, unread)).transpose()
+    }
+
+    fn read(&self, package: &PackageName, unread: &Unread<'a>) -> Result<Rc<Line<'a>>, Failure> {
         if let Some(line) = unread.read.get() {
-            return Ok(Some(Rc::clone(line)));
+            return Ok(Rc::clone(line));
         }
         let line = serde_json::from_str(unread.text).map_err(|error| self.damaged(package, &error.to_string()))?;
-        Ok(Some(Rc::clone(unread.read.get_or_init(|| Rc::new(line)))))
+        Ok(Rc::clone(unread.read.get_or_init(|| Rc::new(line))))
     }
 
     fn damaged(&self, package: &PackageName, why: &str) -> Failure {
@@ -143,13 +158,17 @@ impl<'a> Snapshot<'a> {
         let package = &wheel.name.package;
         let Some((line, at)) = self.entry(wheel)? else { return Ok(None) };
         let entry = &line.wheels[at];
+        if let Some(metadata) = entry.metadata.get() {
+            return Ok(Some(Arc::clone(metadata)));
+        }
         let bad = |error: crate::version::ParseError| self.damaged(package, &error.to_string());
         let requires = line.requires.get(entry.meta).map_or(&[][..], Vec::as_slice);
-        Ok(Some(Arc::new(PackageMetadata {
+        let metadata = PackageMetadata {
             requires: requires.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(bad)?,
             requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
             extras: line.extras.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(bad)?,
-        })))
+        };
+        Ok(Some(Arc::clone(entry.metadata.get_or_init(|| Arc::new(metadata)))))
     }
 
     /// The libraries of a wheel that the snapshot [knows](Self::knows); `None` where it did not read them.
@@ -174,7 +193,7 @@ impl<'a> Snapshot<'a> {
 fn hex_of_base64(text: &str) -> Option<String> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(HEXLOWER.encode(&bytes))
 }
 
 impl Catalog for Snapshot<'_> {
@@ -199,7 +218,13 @@ impl Catalog for Snapshot<'_> {
         if index != &*self.index {
             return Ok(None);
         }
-        let Some(line) = self.line(package, version)? else { return Ok(None) };
+        let lines = self.lines(package)?;
+        let Some(unread) = lines.iter().find(|line| line.version == *version) else { return Ok(None) };
+        if let Some(release) = unread.release.get() {
+            return Ok(Some(Arc::clone(release)));
+        }
+        let line = self.read(package, unread)?;
+        let mut requires_python = RequiresPython::default();
         let wheels = line.wheels.iter().map(|entry| {
             let name = entry
                 .file
@@ -211,14 +236,15 @@ impl Catalog for Snapshot<'_> {
                 url: None,
                 sha256: Some(entry.sha256.into()),
                 size: Some(entry.size),
-                requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
+                requires_python: entry.python.as_deref().and_then(|text| requires_python.read(text)),
                 yanked: entry.yanked,
                 // The snapshot keeps no reasons.
                 reason: None,
             }))
         });
         let wheels = wheels.collect::<Result<_, Failure>>()?;
-        Ok(Some(Arc::new(Release { version: version.clone(), wheels })))
+        let release = Release { version: version.clone(), wheels };
+        Ok(Some(Arc::clone(unread.release.get_or_init(|| Arc::new(release)))))
     }
 
     fn metadata(&self, wheel: &Wheel) -> Result<Arc<PackageMetadata>, CatalogError> {

@@ -40,6 +40,22 @@ impl Wheel {
     }
 }
 
+/// Reads the Requires-Python of one wheel after another: those of a release mostly say the same.
+#[derive(Debug, Default)]
+pub struct RequiresPython<'t> {
+    last: Option<(&'t str, Option<Specifiers>)>,
+}
+
+impl<'t> RequiresPython<'t> {
+    /// The specifiers that `text` is; a constraint that cannot be read constrains nothing, as pip has it.
+    pub fn read(&mut self, text: &'t str) -> Option<Specifiers> {
+        match &self.last {
+            Some((last, read)) if *last == text => read.clone(),
+            _ => self.last.insert((text, text.parse().ok())).1.clone(),
+        }
+    }
+}
+
 /// All wheels of one version.
 #[derive(Debug, Clone)]
 pub struct Release {
@@ -92,6 +108,14 @@ pub trait Catalog {
         package: &PackageName,
         version: &Pep440,
     ) -> Result<Option<Arc<Release>>, CatalogError>;
+
+    /// Whether a wheel may be chosen: what it requires is known, or can be asked for.
+    ///
+    /// # Errors
+    /// As [`Catalog::versions`].
+    fn may_choose(&self, _wheel: &Wheel) -> Result<bool, CatalogError> {
+        Ok(true)
+    }
 
     /// The METADATA of a wheel.
     ///

@@ -8,7 +8,7 @@ mod requirement;
 mod tag;
 mod wheel;
 
-pub use catalog::{Catalog, CatalogError, Library, PackageMetadata, Release, Wheel};
+pub use catalog::{Catalog, CatalogError, Library, PackageMetadata, Release, RequiresPython, Wheel};
 pub use name::PackageName;
 pub use requirement::{Extra, MarkerEnv, Requirement};
 pub use tag::{Platform, PythonVersion, Runtime};

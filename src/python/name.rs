@@ -62,7 +62,6 @@ impl serde::Serialize for PackageName {
 
 impl<'de> serde::Deserialize<'de> for PackageName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        crate::version::parsed(deserializer)
     }
 }

@@ -19,6 +19,14 @@ impl Platform {
     /// All platforms.
     pub const ALL: [Self; 2] = [Self::LinuxX86_64, Self::LinuxAarch64];
 
+    /// Its name in manifests, locks and facts.
+    fn name(self) -> &'static str {
+        match self {
+            Self::LinuxX86_64 => "linux-x86_64",
+            Self::LinuxAarch64 => "linux-aarch64",
+        }
+    }
+
     /// The processor, as `uname -m` prints it.
     pub fn machine(self) -> &'static str {
         match self {
@@ -34,17 +42,14 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         Self::ALL
             .into_iter()
-            .find(|platform| platform.to_string() == text)
+            .find(|platform| platform.name() == text)
             .ok_or_else(|| ParseError { given: text.into(), expected: "a platform: linux-x86_64 or linux-aarch64" })
     }
 }
 
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::LinuxX86_64 => "linux-x86_64",
-            Self::LinuxAarch64 => "linux-aarch64",
-        })
+        f.pad(self.name())
     }
 }
 

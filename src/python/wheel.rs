@@ -21,12 +21,12 @@ pub struct WheelName {
     pub tags: WheelTags,
 }
 
-/// The three tag sets of a wheel.
+/// The three tag sets of a wheel, each as the file name has it: with dots between the tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WheelTags {
-    python: Vec<Box<str>>,
-    abi: Vec<Box<str>>,
-    platform: Vec<Box<str>>,
+    python: Box<str>,
+    abi: Box<str>,
+    platform: Box<str>,
 }
 
 impl FromStr for WheelName {
@@ -44,7 +44,7 @@ impl FromStr for WheelName {
             [name, version, build, python, abi, platform] => (name, version, Some(build), [python, abi, platform]),
             _ => return Err(error()),
         };
-        let [python, abi, platform] = tags.map(|tag| tag.split('.').map(Into::into).collect());
+        let [python, abi, platform] = tags.map(Into::into);
         let leading_number = |text: &str| {
             let digits = text.bytes().take_while(u8::is_ascii_digit).count();
             text[..digits].parse().ok()
@@ -83,34 +83,38 @@ impl WheelTags {
     pub fn fit(&self, runtime: &Runtime) -> Option<Fit> {
         let python = self
             .python
-            .iter()
-            .flat_map(|python| self.abi.iter().map(move |abi| (python, abi)))
+            .split('.')
+            .flat_map(|python| self.abi.split('.').map(move |abi| (python, abi)))
             .filter_map(|(python, abi)| python_fit(python, abi, runtime.python))
             .max()?;
-        let platform = self.platform.iter().filter_map(|tag| platform_fit(tag, runtime)).max()?;
+        let platform = self.platforms().filter_map(|tag| platform_fit(tag, runtime)).max()?;
         Some((python, platform))
     }
 
     /// The least glibc among the platform tags for `machine`, if any names one.
     pub fn glibc(&self, machine: &str) -> Option<Glibc> {
-        self.platform.iter().filter_map(|tag| manylinux(tag, machine)).map(|(major, minor)| glibc(major, minor)).min()
+        self.platforms().filter_map(|tag| manylinux(tag, machine)).map(|(major, minor)| glibc(major, minor)).min()
     }
 
     /// The CPython versions that the tags name (`cp311`, `cp313t`).
     pub fn interpreters(&self) -> Vec<PythonVersion> {
-        let free_threaded = self.abi.iter().any(|abi| abi.starts_with("cp") && abi.ends_with('t'));
-        let named = self.python.iter().filter_map(|tag| PythonVersion::from_tag(tag));
+        let free_threaded = self.abi.split('.').any(|abi| abi.starts_with("cp") && abi.ends_with('t'));
+        let named = self.python.split('.').filter_map(PythonVersion::from_tag);
         named.map(|python| PythonVersion { free_threaded, ..python }).collect()
     }
 
     /// True when no platform is named.
     pub fn any_platform(&self) -> bool {
-        self.platform.iter().any(|tag| &**tag == "any")
+        self.platforms().any(|tag| tag == "any")
     }
 
     /// True when the wheel is for `machine` under Linux with glibc.
     pub fn linux(&self, machine: &str) -> bool {
-        self.platform.iter().any(|tag| manylinux(tag, machine).is_some() || **tag == *format!("linux_{machine}"))
+        self.platforms().any(|tag| manylinux(tag, machine).is_some() || tag.strip_prefix("linux_") == Some(machine))
+    }
+
+    fn platforms(&self) -> impl Iterator<Item = &str> {
+        self.platform.split('.')
     }
 }
 
@@ -119,9 +123,11 @@ fn python_fit(python: &str, abi: &str, target: PythonVersion) -> Option<u32> {
     let plain = PythonVersion { free_threaded: false, ..target };
     let older = |tag: PythonVersion| tag.major == target.major && tag.minor <= target.minor;
     match PythonVersion::from_tag(python) {
-        Some(tag) if *abi == target.tag() => (tag == plain).then_some(1000),
+        Some(tag) if PythonVersion::from_tag(abi) == Some(target) => (tag == plain).then_some(1000),
         // Until 3.7 the ABI tag said that pymalloc is in: `cp37m`.
-        Some(tag) if abi.strip_suffix('m') == Some(&target.tag()) => (tag == plain && tag.minor <= 7).then_some(1000),
+        Some(tag) if abi.strip_suffix('m').and_then(PythonVersion::from_tag) == Some(target) => {
+            (tag == plain && tag.minor <= 7).then_some(1000)
+        }
         Some(tag) if abi == "abi3" => {
             (!target.free_threaded && older(tag)).then_some(500_u32.saturating_add(tag.minor))
         }

@@ -56,7 +56,7 @@ fn build(package: &PackageName, cuda: u32, line: &Line) -> Offered {
 /// Adds what is missing. `files` gives texts by path and takes the changed ones; `known` is what they say.
 pub(super) fn add(
     offered: &BTreeMap<Cudnn, Vec<Offered>>,
-    known: &[CudnnFile],
+    known: &[&CudnnFile],
     read: impl Fn(&str) -> Option<String>,
     today: &str,
 ) -> (BTreeMap<String, String>, Vec<Change>) {

@@ -68,7 +68,7 @@ pub fn update(matrix: &Matrix, client: &Client, index: &str, moment: &Moment) ->
     torch_releases(matrix, client, index, &refreshed, moment, &mut update)?;
     let lines = refreshed.iter().map(|(name, package)| (name, package.lines.as_slice()));
     let read = |path: &str| files.text(path).map(str::to_owned);
-    let (texts, changes) = cudnn::add(&cudnn::offered(lines), matrix.cudnn()?, read, &moment.today);
+    let (texts, changes) = cudnn::add(&cudnn::offered(lines), &matrix.cudnn()?, read, &moment.today);
     update.files.extend(texts);
     update.changes.extend(changes);
     Ok(update)

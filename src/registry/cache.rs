@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use data_encoding::HEXLOWER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -153,7 +154,7 @@ impl Cache {
 
     pub(super) fn wheel(&self, index: &IndexSource, wheel: &Wheel, kind: Kind) -> PathBuf {
         // A wheel without a hash is known by its address.
-        let by_address = || hex(&Sha256::digest(wheel.url.as_deref().unwrap_or(&wheel.name.file)));
+        let by_address = || HEXLOWER.encode(&Sha256::digest(wheel.url.as_deref().unwrap_or(&wheel.name.file)));
         let key = wheel.sha256.as_deref().map_or_else(by_address, str::to_owned);
         self.folder(index).join("wheels").join(format!("{key}.{}.json", kind.title().to_ascii_lowercase()))
     }
@@ -161,7 +162,7 @@ impl Cache {
     fn folder(&self, index: &IndexSource) -> PathBuf {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = folders.entry(Arc::clone(&index.name)).or_insert_with(|| {
-            let key = hex(&Sha256::digest(index.url.as_str().trim_end_matches('/')));
+            let key = HEXLOWER.encode(&Sha256::digest(index.url.as_str().trim_end_matches('/')));
             self.root.join(VERSION).join(&key[..16])
         });
         folder.clone()
@@ -286,16 +287,6 @@ impl Cache {
 /// The first line of an entry.
 fn sum_line(sum: crc32fast::Hasher) -> String {
     format!("{:08x}\n", sum.finalize())
-}
-
-/// Lower-case hex.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
 
-use super::cache::hex;
 use crate::python::Library;
 
 /// The shared libraries that RECORD lists, in its order, with their path below site-packages.
@@ -24,7 +24,7 @@ pub(super) fn libraries(bytes: &[u8]) -> Result<Vec<Library>, String> {
             .ok_or_else(|| format!("its RECORD gives no sha256 for {path}"))?;
         let size = row.get(2).and_then(|size| size.trim().parse().ok()).filter(|size| i64::try_from(*size).is_ok());
         let size = size.ok_or_else(|| format!("its RECORD gives no size for {path}"))?;
-        libraries.push(Library { path: path.into(), sha256: hex(&sha256), size });
+        libraries.push(Library { path: path.into(), sha256: HEXLOWER.encode(&sha256), size });
     }
     Ok(libraries)
 }

@@ -4,6 +4,7 @@
 use std::io::{BufReader, Cursor, Seek, Write};
 use std::path::PathBuf;
 
+use data_encoding::HEXLOWER;
 use reqwest::header::ACCEPT_ENCODING;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::archive::{Archive, Damage, InfoFile, Source};
-use super::cache::{Kind, Stamp, hex};
+use super::cache::{Kind, Stamp};
 use super::client::Client;
 use super::failure;
 use super::metadata::{Facts, Refusal};
@@ -147,7 +148,7 @@ impl Client {
             _ => Err(unexpected(&self.transport, &request, response.status()).into()),
         })?;
         if let (Some(bytes), Some(expected)) = (&bytes, &offer.sha256) {
-            check(index, &url, expected, &hex(&Sha256::digest(bytes)))?;
+            check(index, &url, expected, &HEXLOWER.encode(&Sha256::digest(bytes)))?;
         }
         Ok(bytes)
     }
@@ -177,7 +178,7 @@ impl Client {
                 Opened::Whole(bytes) => {
                     check_size(index, url, wheel.size, bytes.len() as u64)?;
                     if let Some(expected) = &wheel.sha256 {
-                        check(index, url, expected, &hex(&Sha256::digest(&bytes)))?;
+                        check(index, url, expected, &HEXLOWER.encode(&Sha256::digest(&bytes)))?;
                     }
                     Source::Memory(Cursor::new(bytes))
                 }
@@ -222,7 +223,7 @@ impl Client {
                 self.progress.bytes(&wheel.name.file, done, wheel.size.or(total));
                 Ok(())
             })?;
-            Ok((file, done, hex(&hash.finalize())))
+            Ok((file, done, HEXLOWER.encode(&hash.finalize())))
         })?;
         check_size(index, url, wheel.size, size)?;
         if let Some(expected) = &wheel.sha256 {

@@ -1,7 +1,7 @@
 //! The Python packages that a target can install: versions by preference, the wheel of each, what it requires.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use version_ranges::Ranges;
@@ -10,7 +10,7 @@ use super::candidate::Candidate;
 use super::{Context, Request, expected};
 use crate::diag::Failure;
 use crate::matrix::matches_any;
-use crate::python::{MarkerEnv, PackageMetadata, PackageName, Runtime, Wheel};
+use crate::python::{MarkerEnv, PackageMetadata, PackageName, Release, Runtime, Wheel};
 use crate::version::Pep440;
 use crate::version::pep440::VersionSpecifier;
 
@@ -185,6 +185,7 @@ impl<'a> Packages<'a> {
         for wheel in release.as_deref().map_or(&[][..], |release| &release.wheels) {
             if let Some(fit) = wheel.name.tags.fit(&self.runtime)
                 && self.python_fits(wheel)
+                && self.context.catalog.may_choose(wheel)?
             {
                 fitting.push(((!wheel.yanked, fit, wheel.name.build), wheel));
             }
@@ -193,11 +194,24 @@ impl<'a> Packages<'a> {
         let found = match best {
             Some((_, wheel)) => Some(Artefact::Wheel(Arc::clone(wheel))),
             // The matrix vouches for builds of other indexes; the default index has what it shows and nothing else.
-            None if self.context.pending && version.is_local() && release.is_none() => Some(Artefact::Pending(index)),
+            None if self.context.pending && version.is_local() && self.choosable(release.as_deref())?.is_empty() => {
+                Some(Artefact::Pending(index))
+            }
             None => None,
         };
         self.artefacts.borrow_mut().insert(key, found.clone());
         Ok(found)
+    }
+
+    /// The wheels of a release that may be chosen.
+    fn choosable<'r>(&self, release: Option<&'r Release>) -> Result<Vec<&'r Arc<Wheel>>, Failure> {
+        let mut wheels = Vec::new();
+        for wheel in release.map_or(&[][..], |release| &release.wheels) {
+            if self.context.catalog.may_choose(wheel)? {
+                wheels.push(wheel);
+            }
+        }
+        Ok(wheels)
     }
 
     fn index_of(&self, package: &PackageName, version: &Pep440) -> Result<Arc<str>, Failure> {
@@ -230,13 +244,13 @@ impl<'a> Packages<'a> {
     fn expected_metadata(&self, package: &PackageName, version: &Pep440) -> Result<Arc<PackageMetadata>, Failure> {
         let public = version.clone().without_local();
         let release = self.context.catalog.release(&self.default_index, package, &public)?;
-        let wheels = release.as_deref().map_or(&[][..], |release| &release.wheels);
+        let wheels = self.choosable(release.as_deref())?;
         let sibling = wheels
             .iter()
             .filter_map(|wheel| Some((wheel.name.tags.fit(&self.runtime)?, wheel)))
             .max_by_key(|(fit, _)| *fit);
         // A build for another platform will do: what is taken from it does not differ.
-        let sibling = sibling.map(|(_, wheel)| wheel).or(wheels.first());
+        let sibling = sibling.map(|(_, wheel)| *wheel).or(wheels.first().copied());
         let mut metadata = match sibling {
             Some(wheel) => (*self.context.catalog.metadata(wheel)?).clone(),
             None => PackageMetadata::default(),
@@ -263,30 +277,40 @@ impl<'a> Packages<'a> {
 
     /// The torch versions that a version of a package in variants goes with, as far as that is not METADATA's to say.
     pub fn torch_for(&self, package: &PackageName, version: &Pep440) -> Vec<Pep440> {
-        let label = version.local();
-        let public = version.clone().without_local();
-        let pairs = || self.candidates.iter().filter_map(|candidate| paired(candidate, package)).flatten();
-        let known = pairs().any(|pair| *pair == public);
-        // The pairs are complete up to the newest: what lies below and is none was withdrawn, or is older than them all.
-        let too_old = !known && pairs().max().is_some_and(|newest| public < *newest);
-        let fits = |candidate: &&Candidate| {
-            candidate.version.local() == label
-                && !too_old
-                && match paired(candidate, package) {
-                    Some(pairs) if known => pairs.contains(&public),
-                    // A version or build that the matrix does not know: its METADATA decides.
-                    _ => true,
-                }
-        };
+        let pairs = self.pairs(package);
+        let fits = |candidate: &&Candidate| goes_with(candidate, package, version, &pairs);
         self.candidates.iter().filter(fits).map(|candidate| candidate.version.clone()).collect()
     }
 
     /// The versions of a package in variants that a torch version goes with.
     pub fn variants_for(&self, torch: &Pep440, package: &PackageName) -> Result<Vec<Pep440>, Failure> {
-        let offers = self.offers(package)?;
-        let fits = |version: &Pep440| self.torch_for(package, version).contains(torch);
-        Ok(offers.iter().map(|offer| &offer.version).filter(|version| fits(version)).cloned().collect())
+        let Some(candidate) = self.candidate(torch) else { return Ok(Vec::new()) };
+        let (offers, pairs) = (self.offers(package)?, self.pairs(package));
+        let versions = offers.iter().map(|offer| &offer.version);
+        Ok(versions.filter(|version| goes_with(candidate, package, version, &pairs)).cloned().collect())
     }
+
+    /// All versions of `package` that the matrix pairs with a torch candidate.
+    fn pairs(&self, package: &PackageName) -> BTreeSet<&'a Pep440> {
+        self.candidates.iter().filter_map(|candidate| paired(candidate, package)).flatten().collect()
+    }
+}
+
+/// Whether a version of `package`, of which `pairs` are all that the matrix pairs, goes with a torch candidate.
+fn goes_with(candidate: &Candidate, package: &PackageName, version: &Pep440, pairs: &BTreeSet<&Pep440>) -> bool {
+    if candidate.version.local() != version.local() {
+        return false;
+    }
+    let public = version.clone().without_local();
+    let known = pairs.contains(&public);
+    // The pairs are complete up to the newest: what lies below and is none was withdrawn, or is older than them all.
+    let too_old = !known && pairs.last().is_some_and(|newest| public < **newest);
+    !too_old
+        && match paired(candidate, package) {
+            Some(pairs) if known => pairs.contains(&public),
+            // A version or build that the matrix does not know: its METADATA decides.
+            _ => true,
+        }
 }
 
 /// The versions of `package` that belong to a torch candidate; `None` when the matrix does not say.

@@ -41,10 +41,32 @@ macro_rules! serde_as_text {
         }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                $crate::version::parsed(deserializer)
             }
         }
     };
 }
 pub(crate) use serde_as_text;
+
+/// Deserialises what is written as text, without a copy of the text.
+pub(crate) fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: std::str::FromStr<Err = ParseError>,
+{
+    struct Text<T>(std::marker::PhantomData<T>);
+
+    impl<T: std::str::FromStr<Err = ParseError>> serde::de::Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(std::marker::PhantomData))
+}

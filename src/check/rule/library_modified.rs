@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
+
 use crate::check::{Case, Claims, Locked, Outcome, Rule, evidence, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::{Inventory, Library};
@@ -37,7 +39,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         {
             (Some(size), _, _) if size != library.size => format!("{} bytes, and {size} are expected", library.size),
             (_, Some(sha256), Some(digest)) if sha256 != *digest => {
-                format!("sha256 {}, and {} is expected", hex(digest), hex(&sha256))
+                format!("sha256 {}, and {} is expected", HEXLOWER.encode(digest), HEXLOWER.encode(&sha256))
             }
             _ => continue,
         };
@@ -104,13 +106,5 @@ pub fn expected(inventory: &Inventory, locked: Option<Locked<'_>>) -> BTreeMap<P
 }
 
 fn bytes(hex: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.decode(hex.as_bytes()).ok()?.try_into().ok()
 }

@@ -162,7 +162,7 @@ fn release(package: &PackageName, version: &Pep440, line: &Line<'_>, add: &mut i
     }
     for extra in &line.extras {
         if extra.parse::<PackageName>().is_err() {
-            add(format!("`{extra}` is not the name of an extra"));
+            add(format!("`{}` is not the name of an extra", &**extra));
         }
     }
     for pair in line.wheels.windows(2) {

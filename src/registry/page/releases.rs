@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use super::{Entry, Offer};
-use crate::python::{PackageName, Release, Wheel, WheelName};
+use crate::python::{PackageName, Release, RequiresPython, Wheel, WheelName};
 use crate::registry::cache::{Body, Stamp};
 use crate::version::Pep440;
 
@@ -147,26 +147,27 @@ impl Page {
             return Ok(listing);
         }
         let entries: Vec<Entry> = serde_json::from_slice(&self.body.part(line.at.clone())?)?;
-        let (wheels, said) = entries.into_iter().filter_map(|entry| self.understand(entry)).unzip();
+        let mut python = RequiresPython::default();
+        let (wheels, said) = entries.iter().filter_map(|entry| self.understand(entry, &mut python)).unzip();
         let release = Arc::new(Release { version: version.clone(), wheels });
         Ok(line.read.get_or_init(|| Listing { release, said }))
     }
 
-    fn understand(&self, entry: Entry) -> Option<(Arc<Wheel>, Said)> {
+    fn understand<'e>(&self, entry: &'e Entry, python: &mut RequiresPython<'e>) -> Option<(Arc<Wheel>, Said)> {
         let name: WheelName = entry.file.parse().ok().filter(|name: &WheelName| name.package == self.package)?;
         let wheel = Wheel {
             name,
             index: Arc::clone(&self.index),
-            url: Some(entry.url.into()),
-            sha256: entry.sha256.map(Into::into),
+            url: Some((*entry.url).into()),
+            sha256: entry.sha256.as_deref().map(Into::into),
             size: entry.size,
-            // A constraint that cannot be read constrains nothing, as pip has it.
-            requires_python: entry.python.as_ref().and_then(|text| text.parse().ok()),
+            requires_python: entry.python.as_deref().and_then(|text| python.read(text)),
             yanked: entry.yanked,
-            reason: entry.reason.map(Into::into),
+            reason: entry.reason.as_deref().map(Into::into),
         };
-        let uploaded = entry.uploaded.map(Into::into);
-        Some((Arc::new(wheel), Said { offer: entry.metadata, uploaded, python: entry.python.map(Into::into) }))
+        let uploaded = entry.uploaded.as_deref().map(Into::into);
+        let said = Said { offer: entry.metadata.clone(), uploaded, python: entry.python.as_deref().map(Into::into) };
+        Some((Arc::new(wheel), said))
     }
 }
 

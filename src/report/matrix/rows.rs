@@ -364,7 +364,7 @@ pub(super) fn cudnn<'m>(matrix: &'m Matrix, ask: &Ask) -> Result<Vec<Cudnn<'m>>,
         let builds = releases(matrix, ask)?.flat_map(|release| &release.builds);
         used = Some(builds.filter_map(|build| build.cudnn.as_ref()).collect());
     }
-    let mut releases: Vec<_> = matrix.cudnn()?.iter().flat_map(|file| &file.releases).collect();
+    let mut releases: Vec<_> = matrix.cudnn()?.into_iter().flat_map(|file| &file.releases).collect();
     releases.sort_by(|a, b| b.version.cmp(&a.version));
     let mut rows = Vec::new();
     for release in releases {

@@ -104,9 +104,8 @@ fn cudnn_serves(
 ) -> Result<bool, Failure> {
     let on_x86 = candidate.build.as_ref().is_some_and(|build| build.row().platform == Platform::LinuxX86_64);
     let family = candidate.cuda().map(|cuda| cuda.major);
-    let releases = matrix.cudnn()?.iter().flat_map(|file| &file.releases);
-    let build = releases.filter(|release| release.version == *cudnn).flat_map(|release| &release.builds);
-    let code = build.filter(|build| Some(build.cuda) == family).find_map(|build| build.code.as_ref());
+    let builds = matrix.cudnn_release(cudnn)?.map_or(&[][..], |release| &release.builds);
+    let code = builds.iter().filter(|build| Some(build.cuda) == family).find_map(|build| build.code.as_ref());
     // The lists were read from x86_64 wheels; for another platform, and for a GPU newer than the matrix, they say nothing.
     let (Some(code), true, true) = (code, on_x86, gpu.known) else { return Ok(true) };
     let served = matrix.gpu()?.serve(code, gpu.capability, candidate.cuda(), None, driver_isa(machine));
