@@ -28,4 +28,4 @@ mod symbol_version_missing;
 mod torch_abi_mismatch;
 mod undefined_symbol;
 mod unresolved_needed;
-mod venv;
+pub mod venv;
