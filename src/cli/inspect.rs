@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use super::{Answer, Format, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::elf::{Object, Problem, Unreadable};
-use crate::inventory::file::read_objects;
+use crate::inventory::{self, file::read_objects};
 use crate::report::inspect::{self, Inspected};
 
 /// Flags of `gpulock inspect`.
@@ -31,19 +31,22 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let shown: Vec<Inspected<'_>> = files
         .iter()
         .filter(|(_, object)| globals.format == Format::Json || is_elf(object))
-        .map(|(path, object)| Inspected { path: path.display().to_string(), object })
+        .map(|(path, object)| Inspected {
+            path: match globals.format {
+                Format::Human => inventory::shown(path),
+                Format::Json => path.display().to_string(),
+            },
+            object,
+        })
         .collect();
     if !shown.is_empty() {
-        output::write(
-            globals,
-            &match globals.format {
-                Format::Human => inspect::human(&shown),
-                Format::Json => inspect::json(&shown),
-            },
-        )?;
+        match globals.format {
+            Format::Human => output::human(globals, &inspect::human(&shown))?,
+            Format::Json => output::write(globals, &inspect::json(&shown))?,
+        }
     }
     let unreadable = files.iter().filter_map(|(path, object)| Some((path, object.as_ref().err()?)));
-    let problems = unreadable.clone().map(|(path, problem)| diagnostic(&path.display().to_string(), problem));
+    let problems = unreadable.clone().map(|(path, problem)| diagnostic(&inventory::shown(path), problem));
     let (other, not_elf): (Vec<_>, Vec<_>) =
         problems.zip(unreadable).partition(|(_, (_, problem))| problem.problem != Problem::NotElf);
     let not_elf: Vec<Diagnostic> = not_elf.into_iter().map(|(diagnostic, _)| diagnostic).collect();

@@ -3,11 +3,13 @@
 
 use std::ops::Range;
 
-use super::layout::Layout;
+use super::layout::{Layout, Section};
 use super::read::{ReadAt, Source, Unreadable};
 
 /// The sections that hold texts.
 const SECTIONS: [&str; 3] = [".rodata", ".lrodata", ".data"];
+/// More bytes of constants than any library has; a file without content may claim terabytes.
+const MOST: u64 = 4 << 30;
 
 /// The bytes of a file that hold its program's texts; all of the file where it has no section headers.
 ///
@@ -19,16 +21,20 @@ pub fn constants(file: &dyn ReadAt) -> Result<Vec<Range<u64>>, Unreadable> {
     if let Some(damage) = layout.damaged.into_iter().next() {
         return Err(damage);
     }
-    if !layout.has_sections {
-        return Ok(std::iter::once(0..source.len).collect());
-    }
     let texts = layout.sections.iter().filter(|section| SECTIONS.contains(&section.name));
-    Ok(texts
-        .map(|section| {
-            let end = section.offset.saturating_add(section.size).min(source.len);
-            section.offset.min(end)..end
-        })
-        .collect())
+    let part = |section: &Section| {
+        let end = section.offset.saturating_add(section.size).min(source.len);
+        section.offset.min(end)..end
+    };
+    let parts = match layout.has_sections {
+        true => texts.map(part).collect(),
+        false => std::iter::once(0..source.len).collect::<Vec<_>>(),
+    };
+    let size: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    if size > MOST {
+        return Err(Unreadable::damaged(0, format!("{size} bytes of constants: no library has that many")));
+    }
+    Ok(parts)
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use super::read::{Source, Unreadable, u64_at};
 
 const ENTRY: usize = 16;
 /// Real files have about 40 entries, plus one for each needed library.
-const MOST_ENTRIES: u64 = 65_536;
+const MOST_ENTRIES: u64 = 4096;
+/// Folders of a run path; every needed library is sought in each of them.
+const MOST_FOLDERS: usize = 1024;
 
 /// A string table: where in the file it is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,6 +70,9 @@ impl Dynamic {
             .map(|entry| (u64_at(entry, 0), u64_at(entry, 8)))
             .take_while(|(tag, _)| *tag != DT_NULL)
             .collect();
+        if entries.len() as u64 == MOST_ENTRIES {
+            return Err(Unreadable::damaged(offset, format!("a dynamic segment of {MOST_ENTRIES} entries or more")));
+        }
         // As in the loader, the last of several wins.
         let value = |wanted: u64| entries.iter().rev().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value);
         let place = |tag: u64, what: &str| -> Result<Option<(u64, u64)>, Unreadable> {
@@ -92,7 +97,12 @@ impl Dynamic {
         };
         let folders = |tag: u64| -> Result<Vec<String>, Unreadable> {
             let Some(at) = value(tag) else { return Ok(Vec::new()) };
-            Ok(strings.text(source, at)?.split(':').map(str::to_owned).collect())
+            let text = strings.text(source, at)?;
+            let folders: Vec<String> = text.split(':').map(str::to_owned).take(MOST_FOLDERS + 1).collect();
+            if folders.len() > MOST_FOLDERS {
+                return Err(Unreadable::damaged(offset, format!("a run path of more than {MOST_FOLDERS} folders")));
+            }
+            Ok(folders)
         };
         let table = |tag: u64, size: u64| {
             let (offset, rest) = layout.place(value(tag)?)?;

@@ -12,6 +12,8 @@ const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
 const HEADER: usize = header::header64::SIZEOF_EHDR;
 const PROGRAM_HEADER: u64 = program_header::program_header64::SIZEOF_PHDR as u64;
 const SECTION_HEADER: u64 = 64;
+/// Real files have about ten, and every look for an address goes through them.
+const MOST_SEGMENTS: u64 = 1024;
 
 /// Where things are in a file.
 pub(super) struct Layout {
@@ -21,7 +23,7 @@ pub(super) struct Layout {
     pub kind: u16,
     /// Segments, in order.
     pub segments: Vec<ProgramHeader>,
-    /// Sections that are of interest, in order.
+    /// Sections that are of interest, in the order of their places; no two overlap.
     pub sections: Vec<Section>,
     /// Whether there are section headers at all: without them nobody says where GPU code is.
     pub has_sections: bool,
@@ -60,10 +62,11 @@ impl Layout {
                 damaged.push(Unreadable::damaged(segment.p_offset, what));
             }
         }
-        let sections = sections(source, &header).unwrap_or_else(|problem| {
+        let mut sections = sections(source, &header).unwrap_or_else(|problem| {
             damaged.push(problem);
             Vec::new()
         });
+        damaged.extend(separate(&mut sections));
         Ok(Self {
             machine: header.e_machine,
             kind: header.e_type,
@@ -143,6 +146,9 @@ fn segments(source: &Source<'_>, header: &Header) -> Result<Vec<ProgramHeader>, 
         let what = format!("program headers of {} bytes each, not {PROGRAM_HEADER}", header.e_phentsize);
         return Err(Unreadable::damaged(54, what));
     }
+    if count > MOST_SEGMENTS {
+        return Err(Unreadable::damaged(56, format!("{count} program headers: no library has that many")));
+    }
     let bytes = source.bytes(header.e_phoff, count * PROGRAM_HEADER, "the program header table")?;
     ProgramHeader::parse(&bytes, 0, count as usize, CTX)
         .map_err(|error| Unreadable::damaged(header.e_phoff, error.to_string()))
@@ -183,4 +189,22 @@ fn sections(source: &Source<'_>, header: &Header) -> Result<Vec<Section>, Unread
         }
     }
     Ok(sections)
+}
+
+/// Puts sections in the order of their places and takes out those that begin inside another, or a million of them that
+/// are all of the file would each be read; gives the first damage of that kind.
+fn separate(sections: &mut Vec<Section>) -> Option<Unreadable> {
+    sections.sort_by_key(|section| section.offset);
+    let (mut end, mut damage) = (0, None);
+    sections.retain(|section| {
+        let apart = section.offset >= end;
+        if apart {
+            end = section.offset.saturating_add(section.size);
+        } else if damage.is_none() {
+            let what = format!("section {} begins inside another, which ends at {end}", section.name);
+            damage = Some(Unreadable::damaged(section.offset, what));
+        }
+        apart
+    });
+    damage
 }

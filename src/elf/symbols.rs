@@ -25,6 +25,10 @@ const NAMES: usize = 256 << 10;
 const BEYOND: usize = 16 << 10;
 /// The largest libraries that are known have a twentieth of that.
 const MOST_SYMBOLS: u64 = 4 << 20;
+/// Versions of one name: glibc has seven of some. With more, each lookup of that name would take as long as the table is.
+const MOST_NAMESAKES: usize = 256;
+/// Relocations that are read to count symbols, in bytes; the largest tables that are known have a twentieth.
+const MOST_RELOCATIONS: u64 = 1 << 30;
 /// Names of a table may overlap, but not so that they are more than this together.
 const MOST_NAMES: usize = 1 << 30;
 /// The bit of a version number that says "only for those who ask for this version".
@@ -280,6 +284,11 @@ impl Symbols {
         self.imports.iter_mut().zip(imports).for_each(|(entry, hash)| entry.name = *hash);
         self.definitions.iter_mut().zip(definitions).for_each(|(entry, hash)| entry.name = *hash);
         self.definitions.sort_unstable_by_key(|entry| (entry.name, entry.symbol));
+        let mut namesakes = self.definitions.chunk_by(|a, b| a.name == b.name);
+        if let Some(many) = namesakes.find(|same| same.len() > MOST_NAMESAKES) {
+            let what = format!("{} definitions of one name: no library has that many", many.len());
+            return Err(Unreadable::damaged(self.table, what));
+        }
         self.imports.shrink_to_fit();
         self.definitions.shrink_to_fit();
         Ok(())
@@ -340,8 +349,9 @@ fn count(source: &Source<'_>, dynamic: &Dynamic) -> Result<Count, Unreadable> {
     source.fill(offset, &mut header, "the hash table (DT_GNU_HASH)")?;
     let [buckets, first, words] = [0, 4, 8].map(|at| u64::from(u32_at(&header, at)));
     let buckets_at = offset.saturating_add(16 + words * 8);
-    if 16 + words * 8 + buckets * 4 > rest {
-        let what = format!("a hash table of {words} words and {buckets} buckets, larger than its segment");
+    if 16 + words * 8 + buckets * 4 > rest || buckets > MOST_SYMBOLS {
+        let limit = if buckets > MOST_SYMBOLS { "more than any library has" } else { "larger than its segment" };
+        let what = format!("a hash table of {words} words and {buckets} buckets, {limit}");
         return Err(Unreadable::damaged(offset, what));
     }
     let mut last = 0;
@@ -364,7 +374,7 @@ fn count(source: &Source<'_>, dynamic: &Dynamic) -> Result<Count, Unreadable> {
     loop {
         let at = chain_at.saturating_add((last - first) * 4);
         let size = end.saturating_sub(at).min(256) as usize / 4 * 4;
-        if size == 0 {
+        if size == 0 || last - first > MOST_SYMBOLS {
             return Err(Unreadable::damaged(at, "the last chain of the hash table has no end"));
         }
         source.fill(at, &mut chunk[..size], "the chains of the hash table")?;
@@ -381,6 +391,9 @@ fn named_by_relocations(source: &Source<'_>, dynamic: &Dynamic) -> Result<u64, U
     let mut all = 0;
     let mut chunk = vec![0; RELOCATION * BATCH];
     for (offset, size) in &dynamic.relocations {
+        if *size > MOST_RELOCATIONS {
+            return Err(Unreadable::damaged(*offset, format!("{size} bytes of relocations: no library has that many")));
+        }
         let (mut at, end) = (*offset, offset.saturating_add(*size).min(source.len));
         while end.saturating_sub(at) >= RELOCATION as u64 {
             let size = (end - at).min(chunk.len() as u64) as usize / RELOCATION * RELOCATION;

@@ -86,7 +86,6 @@ impl Versions {
         let mut libraries = 0;
         loop {
             source.fill(at, &mut record, "a library of needed versions")?;
-            let library = dynamic.strings.text(source, u32_at(&record, 4).into())?;
             let mut version_at = at.saturating_add(u32_at(&record, 8).into());
             let mut further = u16_at(&record, 2) > 0;
             while further {
@@ -94,7 +93,8 @@ impl Versions {
                 let (flags, number) = (u16_at(&version, 4), u16_at(&version, 6));
                 self.set(number, Number::Need(self.needs.len() as u32));
                 self.needs.push(VersionNeed {
-                    library: library.clone(),
+                    // Read for each, so that thousands of copies of a long name are more text than any file has.
+                    library: dynamic.strings.text(source, u32_at(&record, 4).into())?,
                     name: dynamic.strings.text(source, u32_at(&version, 8).into())?,
                     weak: flags & WEAK != 0,
                 });

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Distribution, DistributionKind, RecordedFile, Root, Trouble, TroubleKind, parallel, walk};
 
 /// Larger ones are refused, in bytes.
-const LIMIT: u64 = 256 << 20;
+const LIMIT: u64 = 32 << 20;
 
 #[derive(Deserialize)]
 struct PrefixRecord<'a> {

@@ -85,6 +85,8 @@ impl Distribution {
 /// Larger ones are refused, in bytes; nothing real comes near.
 const METADATA_LIMIT: u64 = 16 << 20;
 const RECORD_LIMIT: u64 = 64 << 20;
+/// Libraries and what may be programs in one record; the largest wheels have some thousands.
+const MOST_FILES: usize = 200_000;
 
 /// Reads all packages of the folders, on `threads` threads, sorted by name within each folder.
 pub(super) fn read(root: &Root, sites: &[PathBuf], threads: usize) -> (Vec<Distribution>, Vec<Trouble>) {
@@ -152,7 +154,11 @@ fn one(root: &Root, site: &Path, folder: &OsStr, kind: DistributionKind) -> (Opt
         url = small("direct_url.json").and_then(|bytes| direct_url(&bytes));
     } else if let Ok(bytes) = root.read(&info.join("installed-files.txt"), RECORD_LIMIT) {
         let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| is_wanted(line));
-        files.extend(lines.map(|line| RecordedFile { path: joined(&info, line), sha256: None, size: None }));
+        files.extend(lines.take(MOST_FILES).map(|line| RecordedFile {
+            path: joined(&info, line),
+            sha256: None,
+            size: None,
+        }));
     }
     if metadata.is_none() && files.is_empty() {
         // An empty folder, left by an uninstallation.
@@ -230,13 +236,18 @@ fn libraries(bytes: &[u8], site: &Path) -> Result<Vec<RecordedFile>, String> {
         RecordedFile { path: joined(site, path), sha256, size }
     };
     let mut files = Vec::new();
+    let mut add = |file: RecordedFile| {
+        files.push(file);
+        let few = files.len() <= MOST_FILES;
+        few.then_some(()).ok_or_else(|| format!("it has more than {MOST_FILES} libraries and programs"))
+    };
     if bytes.contains(&b'"') {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
         let mut row = csv::ByteRecord::new();
         while reader.read_byte_record(&mut row).map_err(|error| format!("it is not CSV: {error}"))? {
             let field = |at: usize| row.get(at).unwrap_or_default();
             if is_wanted(field(0)) {
-                files.push(file(field(0), field(1), field(2)));
+                add(file(field(0), field(1), field(2)))?;
             }
         }
         return Ok(files);
@@ -247,7 +258,7 @@ fn libraries(bytes: &[u8], site: &Path) -> Result<Vec<RecordedFile>, String> {
         let mut field = || fields.next().unwrap_or_default();
         let path = field();
         if is_wanted(path) {
-            files.push(file(path, field(), field()));
+            add(file(path, field(), field()))?;
         }
     }
     Ok(files)

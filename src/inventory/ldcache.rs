@@ -22,6 +22,8 @@ const LIBC6_X86_64: u32 = 0x0303;
 const LIBC6_AARCH64: u32 = 0x0a03;
 /// More entries than any machine has.
 const MOST: usize = 1 << 20;
+/// Names may overlap, but not so that they are more than this together, in bytes.
+const MOST_TEXT: usize = 64 << 20;
 
 /// The cache that ldconfig writes and ld.so reads.
 #[derive(Debug, Default)]
@@ -84,9 +86,11 @@ impl Cache {
         }
         let hwcaps = hwcaps(file, big);
         let mut cache = Self::default();
+        let mut left = MOST_TEXT;
         for at in (0..count).map(|i| HEADER + i * ENTRY) {
             let [Some(flags), Some(key), Some(value)] = [number(at), number(at + 4), number(at + 8)] else { continue };
             let (Some(name), Some(path)) = (text(file, key), text(file, value)) else { continue };
+            left = left.checked_sub(name.len() + path.len()).ok_or("its names are longer than those of any machine")?;
             let (low, high) = if big { (at + 20, at + 16) } else { (at + 16, at + 20) };
             let hwcap = number(low).zip(number(high)).map_or(0, |(low, high)| u64::from(high) << 32 | u64::from(low));
             let named = if hwcap & NAMED == 0 { None } else { hwcaps.get(hwcap as u32 as usize).cloned() };

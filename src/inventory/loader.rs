@@ -58,8 +58,9 @@ const MUSL: [&str; 3] = ["/lib", "/usr/local/lib", "/usr/lib"];
 /// Larger ones are refused, in bytes.
 const LIMIT: u64 = 64 << 20;
 const TEXT_LIMIT: u64 = 1 << 20;
-/// More files than any configuration includes.
+/// More files than any configuration includes, and more folders than any lists.
 const INCLUDES: usize = 1000;
+const FOLDERS: usize = 4096;
 
 impl Loader {
     /// The folders below `glibc-hwcaps` that ld.so prefers on a processor that is new enough, the newest first.
@@ -188,7 +189,7 @@ fn configuration(root: &Root, file: &Path, folders: &mut Vec<PathBuf>, seen: &mu
                 // What follows `=` was the kind of library, until glibc 2.32.
                 let folder = line.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii_end();
                 let folder = PathBuf::from(OsStr::from_bytes(folder));
-                if folder.is_absolute() && !folders.contains(&folder) {
+                if folder.is_absolute() && folders.len() < FOLDERS && !folders.contains(&folder) {
                     folders.push(folder);
                 }
             }

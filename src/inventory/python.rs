@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::Root;
+use super::{Root, walk};
 use crate::python::PythonVersion;
 
 /// Kinds of Python environment.
@@ -249,6 +249,7 @@ fn extend(root: &Root, sites: &mut Vec<PathBuf>, folders: impl IntoIterator<Item
                 let added = root.resolve(&folder.join(OsStr::from_bytes(line)));
                 if let Ok(added) = added
                     && added != Path::new("/")
+                    && !walk::is_kernels(&added)
                     && root.is_folder(&added)
                     && !sites.contains(&added)
                 {

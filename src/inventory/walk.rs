@@ -12,11 +12,17 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{Role, Root, Trouble, TroubleKind, parallel};
 
-/// Folders that hold no library of the subject: version control, and file systems of the kernel.
+/// Folders that hold no library of the subject: version control.
 const SKIPPED: [&str; 1] = [".git"];
-/// Of a root filesystem besides: what the kernel makes, and the root filesystems of containers.
-const SKIPPED_IN_ROOT: [&str; 6] =
-    ["/proc", "/sys", "/dev", "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers"];
+/// What the kernel makes; endless, for `/proc/self/root` is all of the machine once more.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+/// Of a root filesystem besides: devices, and the root filesystems of containers.
+const SKIPPED_IN_ROOT: [&str; 4] = ["/dev", "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers"];
+
+/// Whether a path lies in a file system of the kernel.
+pub(super) fn is_kernels(path: &Path) -> bool {
+    KERNEL.iter().any(|kernels| path.starts_with(kernels))
+}
 
 /// Where to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +175,7 @@ impl Tree<'_> {
     /// A folder within another, marked if its name says so; `None` if it is skipped.
     fn folder(&self, part: &mut Part, within: bool, folder: PathBuf, name: &[u8]) -> Option<Start> {
         let skipped = SKIPPED.iter().any(|skipped| skipped.as_bytes() == name)
+            || is_kernels(&folder)
             || self.whole && SKIPPED_IN_ROOT.iter().any(|skipped| Path::new(skipped) == folder);
         if skipped {
             return None;
@@ -193,8 +200,9 @@ impl Tree<'_> {
             let real = self.root.resolve(&place).ok().filter(|real| self.root.outside(real).is_dir());
             if let Some(real) = real {
                 let folder = self.folder(part, within, place, name);
-                // What lies below a start is reached without the link.
-                let reached = self.starts.iter().any(|start| real.starts_with(&start.folder));
+                // What lies below a start is reached without the link; what holds one is around the subject, not in it.
+                let around = |start: &Start| real.starts_with(&start.folder) || start.folder.starts_with(&real);
+                let reached = self.starts.iter().any(around) || is_kernels(&real);
                 part.linked.extend(folder.filter(|_| !reached).map(|folder| (folder, real)));
                 return;
             }

@@ -21,6 +21,8 @@ const MOST: u64 = 64 << 30;
 const DENSEST: u64 = 200;
 /// As much may be in any wheel, however small it is.
 const ALWAYS: u64 = 64 << 20;
+/// More files than any wheel has.
+const MOST_MEMBERS: usize = 100_000;
 /// Where pip puts the packages, below the folder.
 pub(super) const SITE: &str = "lib/python3/site-packages";
 
@@ -132,6 +134,9 @@ fn members(mut archive: ZipArchive<BufReader<Shared>>, packed: u64) -> Result<Ve
     if total > MOST || total > ALWAYS && total / DENSEST > packed {
         return Err(format!("{packed} bytes claim to hold {total}"));
     }
+    if members.len() > MOST_MEMBERS {
+        return Err(format!("it has {} libraries and programs, more than {MOST_MEMBERS}", members.len()));
+    }
     if !described {
         return Err("it has no .dist-info/METADATA".into());
     }
@@ -153,6 +158,8 @@ fn installed(name: &str) -> Option<Option<PathBuf>> {
     }
     let path = match name.split_once(".data/") {
         Some((package, rest)) if !package.contains('/') => match rest.split_once('/') {
+            // `x.data/data//etc/y` is an absolute path once the folder for data is put before it.
+            Some((_, rest)) if rest.starts_with('/') => return None,
             Some(("purelib" | "platlib", rest)) => Path::new(SITE).join(rest),
             Some(("data", rest)) => PathBuf::from(rest),
             Some(("scripts", rest)) => Path::new("bin").join(rest),
@@ -165,16 +172,21 @@ fn installed(name: &str) -> Option<Option<PathBuf>> {
 
 fn copy(archive: &mut ZipArchive<BufReader<Shared>>, member: &Member, folder: &Path) -> Result<(), Trouble> {
     let to = folder.join(&member.to);
+    // What the wheel is to blame for: a file twice, a file where others have a folder, a name that no disk takes.
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            Trouble::Wheel(format!("it has two members for {}", shown(&member.to)))
+        }
+        io::ErrorKind::InvalidFilename => Trouble::Wheel(format!("no file can have the name {}", shown(&member.to))),
+        _ => Trouble::Disk(error),
+    };
     if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).map_err(Trouble::Disk)?;
+        fs::create_dir_all(parent).map_err(refused)?;
     }
     let executable = archive.by_index_raw(member.at)?.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
     let mut from = archive.by_index(member.at)?;
     // Two members of one name would share a file.
-    let mut file = File::create_new(&to).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Trouble::Wheel(format!("it has two members for {}", shown(&member.to))),
-        _ => Trouble::Disk(error),
-    })?;
+    let mut file = File::create_new(&to).map_err(refused)?;
     let mut part = vec![0; 256 << 10];
     let mut left = member.size;
     loop {

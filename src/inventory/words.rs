@@ -135,7 +135,8 @@ impl Finders {
     fn find(&self, bytes: &[u8], range: Range<usize>, form: Form, words: &mut BTreeMap<String, bool>) {
         for finder in self.beginnings.iter().chain(self.whole.iter().filter(|_| form == Form::Library)) {
             for at in finder.find_iter(bytes).filter(|at| range.contains(at)) {
-                let rest = &bytes[at..];
+                // No further than a word may go: a megabyte of `NCCL_NCCL_` has a beginning every five bytes.
+                let rest = &bytes[at..bytes.len().min(at + LONGEST + 2)];
                 let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
                 let after = rest.get(length);
                 let apart = at == 0 || !is_word(bytes[at - 1]);
@@ -230,6 +231,15 @@ mod tests {
     fn source_has_its_words_apart() {
         let text = b"NCCL_A # MY_NCCL_B, NCCL_C. NCCL_* 'NCCL_D_' f\"NCCL_E_{x}\" HEAP_KIND NCCL_F";
         assert_eq!(words(text, Form::Source), ["NCCL_A", "NCCL_C", "NCCL_D_", "NCCL_E_", "NCCL_F"]);
+    }
+
+    #[test]
+    fn a_megabyte_in_one_word() {
+        let begin = std::time::Instant::now();
+        let text = "NCCL_".repeat(200_000);
+        assert!(words(text.as_bytes(), Form::Source).is_empty());
+        assert!(words(text.as_bytes(), Form::Library).is_empty());
+        assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
     }
 
     #[test]

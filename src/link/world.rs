@@ -145,6 +145,12 @@ impl<'a> World<'a> {
 
 /// The processor of most files.
 fn most_common(libraries: &[Arc<Library>]) -> Option<Machine> {
-    let machines = || libraries.iter().filter_map(|library| library.object.as_ref().ok().map(|object| object.machine));
-    machines().max_by_key(|machine| machines().filter(|other| other == machine).count())
+    let mut counts: Vec<(Machine, usize)> = Vec::new();
+    for machine in libraries.iter().filter_map(|library| library.object.as_ref().ok().map(|object| object.machine)) {
+        match counts.iter_mut().find(|(known, _)| *known == machine) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((machine, 1)),
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(machine, _)| machine)
 }

@@ -6,9 +6,10 @@
 //! GPULOCK_BENCH_ENV: the virtual environment. GPULOCK_BENCH_GPU and GPULOCK_BENCH_DRIVER: A100 and 570 by default.
 //! GPULOCK_BENCH_RUNS: runs of each, 11 by default. `cuobjdump` is the one of the environment's triton.
 //!
-//! The growth is that of a site-packages folder with the environment's packages 1, 4 and 16 times, as symbolic links: what
-//! is read of a folder and its files is read so often, but each inode once, as everywhere. Libraries up to 4 MB are copied
-//! besides, so that reading ELF files grows too; larger ones would fill the disk.
+//! The growth is that of a site-packages folder with the environment's packages 1, 4 and 16 times, as hard links (symbolic
+//! ones where the build lies on another disk): what is read of a folder and its files is read so often, but each inode
+//! once, as everywhere. Libraries up to 4 MB are copied besides, so that reading ELF files grows too; larger ones would
+//! fill the disk.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -129,7 +130,7 @@ fn multiplied(site: &Path, libraries: &[PathBuf], folder: &Path, times: usize) -
                 && file.metadata().is_ok_and(|metadata| metadata.len() <= COPIED);
             match copied {
                 true => drop(fs::copy(file.path(), &to).unwrap()),
-                false => symlink(file.path(), &to).unwrap(),
+                false => fs::hard_link(file.path(), &to).or_else(|_| symlink(file.path(), &to)).unwrap(),
             }
         }
     }
@@ -143,7 +144,7 @@ fn main() {
     };
     let environment = environment.canonicalize().expect("GPULOCK_BENCH_ENV is a folder");
     let runs = std::env::var("GPULOCK_BENCH_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(11).max(1);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let files = libraries(&environment);
     let list = folder.path().join("list");
     let names: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
@@ -189,11 +190,13 @@ fn main() {
 
     println!();
     let Some(site) = site_packages(&environment) else { return };
+    let mut single = None;
     for times in [1, 4, 16] {
         let grown = multiplied(&site, &files, folder.path(), times);
         let memory = sample(&mut verify(&grown, &[]), true).anonymous;
         let samples: Vec<Sample> = (0..runs).map(|_| sample(&mut verify(&grown, &[]), false)).collect();
-        line(&format!("packages: {times}x"), &samples, memory);
+        let median = line(&format!("packages: {times}x"), &samples, memory);
+        println!("{:<34} {:>19.1}x", "  of the time for 1x", median / *single.get_or_insert(median));
         fs::remove_dir_all(grown.parent().unwrap()).unwrap();
     }
 }

@@ -16,7 +16,7 @@ use gpulock::link::{LinkModel, Opening, Problem};
 use gpulock::matrix::Matrix;
 use serde_json::Value;
 
-fn environments() -> Vec<PathBuf> {
+pub fn environments() -> Vec<PathBuf> {
     let named = std::env::var("GPULOCK_TEST_ENVIRONMENTS").unwrap_or_default();
     named.split(':').filter(|name| !name.is_empty()).map(PathBuf::from).collect()
 }
@@ -156,4 +156,62 @@ fn message(problem: &Problem) -> String {
         Problem::Unresolved { needed, .. } => format!("{needed}: cannot open"),
         other => other.to_string(),
     }
+}
+
+/// What `ldd` says of a file: the names that it does not find, and the files below `environment` that it does.
+fn ldd(file: &Path, environment: &Path) -> (BTreeSet<String>, BTreeSet<PathBuf>) {
+    let output = Command::new("ldd").arg(file).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    let (mut missing, mut found) = (BTreeSet::new(), BTreeSet::new());
+    for (name, what) in
+        String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| line.trim().split_once(" => "))
+    {
+        match what.rsplit_once(" (0x") {
+            None => drop(missing.insert(name.to_owned())),
+            Some((path, _)) => {
+                let path = fs::canonicalize(path).unwrap_or(path.into());
+                found.extend(path.starts_with(environment).then_some(path));
+            }
+        }
+    }
+    (missing, found)
+}
+
+/// Alone, as `ldd` looks at a file: it knows no process in which others were loaded before.
+#[test]
+fn every_library_is_resolved_as_ldd_does() {
+    let matrix = Matrix::embedded();
+    let facts = matrix.dlopen().unwrap();
+    let mut differ = Vec::new();
+    for environment in environments() {
+        let environment = environment.canonicalize().unwrap();
+        let inventory = Inventory::read(&environment, &Options::default()).unwrap();
+        let opening = Opening::after(&inventory, facts, false);
+        let files =
+            inventory.libraries().iter().filter(|library| library.object.is_ok() && library.name.contains(".so"));
+        let (mut count, mut misses) = (0, 0);
+        for file in files.map(|library| &library.place) {
+            let (problems, new) = opening.open(file);
+            let missing: BTreeSet<String> = problems
+                .iter()
+                .filter_map(|problem| match problem {
+                    Problem::Unresolved { needed, .. } => Some(needed.clone()),
+                    _ => None,
+                })
+                .collect();
+            let own = fs::canonicalize(file).unwrap();
+            let new: BTreeSet<PathBuf> =
+                new.into_iter().filter(|path| path.starts_with(&environment) && *path != own).collect();
+            let real = ldd(file, &environment);
+            count += 1;
+            misses += real.0.len();
+            if (&missing, &new) != (&real.0, &real.1) {
+                let not_found: Vec<_> = missing.symmetric_difference(&real.0).collect();
+                let found: Vec<_> = new.symmetric_difference(&real.1).collect();
+                differ.push(format!("{}: not found {not_found:?}, found {found:?}", file.display()));
+            }
+        }
+        println!("{}: {count} libraries, {misses} names that ldd does not find", environment.display());
+        assert!(count > 0);
+    }
+    assert!(differ.is_empty(), "{} differ from ldd:\n{}", differ.len(), differ.join("\n"));
 }

@@ -4,9 +4,8 @@
 use super::super::code::GpuCodes;
 use super::super::layout::{Layout, Section};
 use super::super::read::{Source, Unreadable};
-use super::header::Container;
 use super::window::Window;
-use super::{Tally, container};
+use super::{Tally, after, container};
 
 /// Sections in which containers have been seen. Code is never searched: it has matches by chance.
 const SEARCHED: [&str; 5] = [".ldata", ".lrodata", ".data", ".rodata", RESOURCES];
@@ -22,11 +21,12 @@ pub fn read(source: &Source<'_>, layout: &Layout) -> GpuCodes {
     // Who has such a section keeps all other containers there (cuBLASLt, cuDNN, cuSPARSELt), beside 160 MB of tables.
     let has_resources = layout.section(RESOURCES).is_some();
     let mut tally = Tally::default();
+    let mut window = Window::new(source);
     for section in &layout.sections {
         let likely = if has_resources { section.name == RESOURCES } else { has_code || section.size <= SMALL };
         if SEARCHED.contains(&section.name)
             && likely
-            && let Err(problem) = search(source, section, &mut tally)
+            && let Err(problem) = search(source, section, &mut window, &mut tally)
         {
             tally.damage(problem);
         }
@@ -34,19 +34,23 @@ pub fn read(source: &Source<'_>, layout: &Layout) -> GpuCodes {
     tally.finish()
 }
 
-fn search(source: &Source<'_>, section: &Section, tally: &mut Tally) -> Result<(), Unreadable> {
+fn search(
+    source: &Source<'_>,
+    section: &Section,
+    window: &mut Window<'_, '_>,
+    tally: &mut Tally,
+) -> Result<(), Unreadable> {
     let end = section.offset.saturating_add(section.size).min(source.len);
-    let mut window = Window::new(source);
     let mut at = section.offset;
     while let Some(found) = window.find(at, end)? {
-        match container(&mut window, found, end) {
+        match container(window, found, end) {
             Ok((codes, next)) => {
-                tally.add(codes);
+                tally.add(codes, found);
                 at = next;
             }
             Err(problem) => {
+                at = after(&problem, found);
                 tally.damage(problem);
-                at = found + Container::ALIGNMENT;
             }
         }
     }

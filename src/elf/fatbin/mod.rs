@@ -19,38 +19,41 @@ pub(super) use embedded::read as read_embedded;
 
 /// Entries that a container may have; the largest that are known have twenty.
 const MOST_ENTRIES: usize = 4096;
+/// Entries of all contents that differ; what is known has a few hundred in a file.
+const MOST_DISTINCT: usize = 256 << 10;
 /// Damage that is reported for a file; more of the same says nothing new.
 const MOST_DAMAGED: usize = 16;
 
 /// Reads `.nv_fatbin` and `__nv_relfatbin`: containers back to back.
 pub(super) fn read(source: &Source<'_>, layout: &Layout) -> GpuCodes {
     let mut tally = Tally::default();
+    let mut window = Window::new(source);
     for section in &layout.sections {
         if matches!(section.name, ".nv_fatbin" | "__nv_relfatbin") {
-            walk(source, section, &mut tally);
+            walk(source, section, &mut window, &mut tally);
         }
     }
     tally.finish()
 }
 
-fn walk(source: &Source<'_>, section: &Section, tally: &mut Tally) {
+fn walk(source: &Source<'_>, section: &Section, window: &mut Window<'_, '_>, tally: &mut Tally) {
     let end = section.offset.saturating_add(section.size).min(source.len);
     if section.offset.checked_add(section.size).is_none_or(|end| end > source.len) {
         let what = format!("{} of {} bytes lies beyond the file's {}", section.name, section.size, source.len);
         tally.damage(Unreadable::damaged(section.offset, what));
     }
-    let mut window = Window::new(source);
     let mut at = section.offset;
     while at < end {
-        match container(&mut window, at, end) {
+        match container(window, at, end) {
             Ok((codes, next)) => {
-                tally.add(codes);
+                tally.add(codes, at);
                 at = next;
             }
             Err(problem) => {
-                tally.damage(problem);
                 // What follows is found again by its own header.
-                match window.find(at.saturating_add(Container::ALIGNMENT), end) {
+                let from = after(&problem, at);
+                tally.damage(problem);
+                match window.find(from, end) {
                     Ok(Some(next)) => at = next,
                     Ok(None) => return,
                     Err(problem) => return tally.damage(problem),
@@ -58,6 +61,12 @@ fn walk(source: &Source<'_>, section: &Section, tally: &mut Tally) {
             }
         }
     }
+}
+
+/// Where to go on behind damage to the container at `at`: what was sound is not looked at again, or containers that lie in
+/// each other would each be walked to the end of the outermost.
+fn after(problem: &Unreadable, at: u64) -> u64 {
+    problem.offset.max(at).saturating_add(Container::ALIGNMENT)
 }
 
 /// Reads the container at `at`, which must end before `end`; gives its codes and where it ends.
@@ -72,12 +81,15 @@ fn container(window: &mut Window<'_, '_>, at: u64, end: u64) -> Result<(Vec<Pack
     })?;
     let mut codes = Vec::with_capacity(4);
     let mut entry_at = from;
+    let mut count = 0;
     while entry_at < to {
         let bytes = window.get(entry_at, Entry::SIZE, to, "the header of a piece of GPU code")?;
         let entry = Entry::parse(bytes).map_err(|what| Unreadable::damaged(entry_at, what))?;
         codes.extend(entry.code);
-        if codes.len() > MOST_ENTRIES {
-            return Err(Unreadable::damaged(at, format!("a GPU code container of more than {MOST_ENTRIES} pieces")));
+        count += 1;
+        if count > MOST_ENTRIES {
+            let what = format!("a GPU code container of more than {MOST_ENTRIES} pieces");
+            return Err(Unreadable::damaged(entry_at, what));
         }
         entry_at = entry_at.checked_add(entry.size).filter(|next| *next <= to).ok_or_else(|| {
             let what = format!("a piece of GPU code of {} bytes, beyond its container's end at {to}", entry.size);
@@ -92,12 +104,22 @@ fn container(window: &mut Window<'_, '_>, at: u64, end: u64) -> Result<(Vec<Pack
 #[derive(Default)]
 struct Tally {
     containers: BTreeMap<Vec<Packed>, usize>,
+    /// Entries of all of them.
+    distinct: usize,
     damaged: Vec<Unreadable>,
 }
 
 impl Tally {
-    fn add(&mut self, codes: Vec<Packed>) {
-        *self.containers.entry(codes).or_default() += 1;
+    /// Counts the container at `at`.
+    fn add(&mut self, codes: Vec<Packed>, at: u64) {
+        if let Some(count) = self.containers.get_mut(&codes) {
+            *count += 1;
+        } else if self.distinct + codes.len().max(1) > MOST_DISTINCT {
+            self.damage(Unreadable::damaged(at, "more GPU code containers that differ than any file has"));
+        } else {
+            self.distinct += codes.len().max(1);
+            self.containers.insert(codes, 1);
+        }
     }
 
     fn damage(&mut self, problem: Unreadable) {

@@ -11,19 +11,23 @@ use super::header::Container;
 const LITTLE: usize = 256;
 /// Bytes that are read at a time in a long search: more than a system call costs, less than the processor's cache has.
 const MUCH: usize = 64 << 10;
+/// Bytes that are searched at most: more than the largest library has, far less than a file without content may claim.
+const MOST_SEARCHED: u64 = 2 << 30;
 
 /// The bytes that were read last.
 pub(super) struct Window<'s, 'f> {
     source: &'s Source<'f>,
     bytes: Vec<u8>,
     start: u64,
+    /// How much may still be searched.
+    left: u64,
     finder: Finder<'static>,
 }
 
 impl<'s, 'f> Window<'s, 'f> {
     pub fn new(source: &'s Source<'f>) -> Self {
         let finder = Finder::new(&Container::BEGINNING).into_owned();
-        Self { source, bytes: Vec::new(), start: 0, finder }
+        Self { source, bytes: Vec::new(), start: 0, left: MOST_SEARCHED, finder }
     }
 
     /// `size` bytes at `at`, which must end before `end`; `what` they are is said in errors.
@@ -48,6 +52,9 @@ impl<'s, 'f> Window<'s, 'f> {
         // The next container mostly begins a few bytes behind the last one.
         let mut size = LITTLE;
         while end.saturating_sub(at) >= Container::SIZE as u64 {
+            self.left = self.left.checked_sub(size as u64).ok_or_else(|| {
+                Unreadable::damaged(at, format!("more than {MOST_SEARCHED} bytes between GPU code containers"))
+            })?;
             self.load(at, size)?;
             // All that is read begins at a multiple of 8 and has as many bytes: no beginning lies across its end.
             let aligned = |inside: &usize| (*inside as u64).is_multiple_of(Container::ALIGNMENT);

@@ -5,4 +5,5 @@ pub mod fatbin;
 mod identity;
 mod make;
 mod object;
+mod rich;
 mod symbols;

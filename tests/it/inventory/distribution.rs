@@ -140,3 +140,44 @@ fn damaged_records_are_named_and_the_rest_is_read() {
     assert_eq!(troubles(&inventory).len(), 1);
     assert!(troubles(&inventory)[0].contains("bad-1.dist-info/METADATA: it cannot be read: it is a folder"));
 }
+
+#[test]
+fn descriptions_without_end_are_named_and_the_rest_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = venv(folder.path());
+    package(&site, "good", "1", "good/a.so,,\n");
+    package(&site, "many", "1", &"a\n".repeat(1_000_000));
+    package(&site, "quoted", "1", &"\"a\"\n".repeat(1_000_000));
+    package(&site, "large", "1", "");
+    // A gigabyte that takes no room.
+    for name in ["METADATA", "RECORD"] {
+        fs::File::create(site.join("large-1.dist-info").join(name)).unwrap().set_len(1 << 30).unwrap();
+    }
+    let inventory = read(folder.path());
+    let shown: Vec<_> =
+        inventory.packages.iter().map(|p| format!("{} {} {}", p.name, p.version, p.files.len())).collect();
+    assert_eq!(shown, ["good 1 1", "many 1 0", "quoted 1 0"]);
+    let troubles = troubles(&inventory);
+    let said = [
+        "large-1.dist-info/RECORD: it cannot be read: it is larger than",
+        "many-1.dist-info/RECORD: it has more than 200000 libraries and programs",
+        "quoted-1.dist-info/RECORD: it has more than 200000 libraries and programs",
+    ];
+    assert_eq!(troubles.len(), said.len(), "{troubles:?}");
+    troubles.iter().zip(said).for_each(|(trouble, said)| assert!(trouble.starts_with(said), "{trouble}"));
+}
+
+/// Paths in a RECORD that lead elsewhere name files elsewhere, which are never libraries of the subject.
+#[test]
+fn records_may_name_what_is_not_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = venv(folder.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let outside = write(elsewhere.path(), "libx.so", library("outside"));
+    let record = format!("{}etc/x.so,,\n{},,\n/dev/zero,,\n,,\n\n,\n", "../".repeat(20), outside.display());
+    package(&site, "x", "1", &record);
+    let inventory = read(folder.path());
+    assert_eq!(inventory.packages[0].files.len(), 3);
+    assert!(inventory.libraries().is_empty());
+    assert_eq!(troubles(&inventory), [""; 0]);
+}

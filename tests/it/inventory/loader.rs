@@ -108,6 +108,29 @@ fn damaged_caches_are_no_caches() {
     assert!(Cache::parse(&many).unwrap_err().contains("entries"));
 }
 
+/// A million entries, all with one long name: 24 MB that would become gigabytes.
+#[test]
+fn caches_whose_names_overlap() {
+    const COUNT: u32 = 1_000_000;
+    let mut bytes = b"glibc-ld.so.cache1.1".to_vec();
+    bytes.extend([COUNT, 4001, 2, 0, 0, 0, 0].map(u32::to_le_bytes).concat());
+    let name = 48 + 24 * COUNT;
+    bytes.extend([0x303, name, name, 0, 0, 0].map(u32::to_le_bytes).concat().repeat(COUNT as usize));
+    bytes.extend([&[b'n'; 4000][..], b"\0"].concat());
+    assert!(Cache::parse(&bytes).unwrap_err().contains("names are longer"));
+}
+
+#[test]
+fn a_configuration_of_a_hundred_thousand_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    debian(folder.path());
+    let lines: String = (0..100_000).map(|i| format!("/{i}\n")).collect();
+    write(folder.path(), "etc/ld.so.conf", lines);
+    let begin = std::time::Instant::now();
+    assert_eq!(read(folder.path()).loader.configured.len(), 4096);
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
+
 /// This machine's own cache, as its own tool prints it.
 #[test]
 fn as_ldconfig_prints_it() {

@@ -120,6 +120,24 @@ fn what_is_no_file_is_named_and_not_opened() {
     assert!(inventory.at(&site.canonicalize().unwrap().join("a/pipe.so")).is_none());
 }
 
+/// Nor do `.pth` files lead there.
+#[test]
+fn links_to_what_is_around_the_subject_are_not_followed() {
+    let around = tempfile::tempdir().unwrap();
+    let folder = around.path().join("venv");
+    let site = venv(&folder);
+    write(around.path(), "libaround.so", "text");
+    write(&site, "a/libgood.so", library("good"));
+    for (name, target) in [("a/machine", "/"), ("a/up", "../.."), ("a/kernel", "/proc/self"), ("a/all", "/sys")] {
+        link(target, &site, name);
+    }
+    link(around.path(), &site, "a/around");
+    write(&site, "a.pth", "/\n/proc\n/sys/kernel\n");
+    let begin = std::time::Instant::now();
+    assert_eq!(names(&read(&folder)), ["a/libgood.so"]);
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
+
 #[test]
 fn what_may_not_be_read_is_named() {
     let folder = tempfile::tempdir().unwrap();

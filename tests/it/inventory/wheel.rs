@@ -61,9 +61,14 @@ fn its_libraries_lie_as_pip_would_install_them() {
 #[test]
 fn no_member_leads_out() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["../x.so", "x/../../y.so", "/etc/x.so", "x\\..\\y.so", "x-1.data/data/../../../z.so"] {
+    let outside = folder.path().join("outside.so");
+    let absolute = |kind: &str| format!("x-1.data/{kind}/{}", outside.display());
+    let names = ["../x.so", "x/../../y.so", "/etc/x.so", "x\\..\\y.so", "x-1.data/data/../../../z.so"];
+    let absolute = ["data", "purelib", "platlib", "scripts"].map(absolute);
+    for name in names.into_iter().chain(absolute.iter().map(String::as_str)) {
         let path = wheel(folder.path(), &[METADATA, (name, b"x")]);
         assert!(refused(&path).contains("leads out of it"), "{name}: {}", refused(&path));
+        assert!(!outside.exists(), "{name}");
     }
 }
 
@@ -78,6 +83,10 @@ fn damaged_wheels_are_refused() {
     assert!(refused(&wheel(folder.path(), &[("x/a.so", b"x")])).ends_with("it has no .dist-info/METADATA"));
     let twice = wheel(folder.path(), &[METADATA, ("x/a.so", b"x"), ("x-1.0.data/purelib/x/a.so", b"y")]);
     assert!(refused(&twice).contains("two members"), "{}", refused(&twice));
+    let below = wheel(folder.path(), &[METADATA, ("x/a.so", b"x"), ("x/a.so/b.so", b"y")]);
+    assert!(refused(&below).contains("two members"), "{}", refused(&below));
+    let long = wheel(folder.path(), &[METADATA, (&format!("x/{}.so", "a".repeat(300)), b"x")]);
+    assert!(refused(&long).contains("no file can have the name"), "{}", refused(&long));
     let whole = std::fs::read(wheel(folder.path(), &[METADATA, ("x/a.so", b"some content to be damaged")])).unwrap();
     for at in 0..whole.len() {
         let mut damaged = whole.clone();
@@ -104,4 +113,13 @@ fn bombs_are_not_unpacked() {
     bytes[at..at + 4].copy_from_slice(&claimed);
     std::fs::write(&path, bytes).unwrap();
     assert!(refused(&path).contains("claim to hold"), "{}", refused(&path));
+}
+
+#[test]
+fn hundreds_of_thousands_of_members_are_not_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..100_001).map(|i| format!("{i}.so")).collect();
+    let members: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).chain([METADATA]).collect();
+    let path = wheel(folder.path(), &members);
+    assert!(refused(&path).contains("more than 100000"), "{}", refused(&path));
 }

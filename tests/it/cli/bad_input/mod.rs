@@ -1,6 +1,7 @@
 //! Bad input: a clear message, the right exit code, and nothing written.
 
 mod disk;
+mod environment;
 mod files;
 mod flags;
 mod index;

@@ -1,6 +1,7 @@
 //! Text from files and indexes that would steer a terminal: replaced in what people see, exact in JSON.
 
 use crate::cli::program::{GOOD, Place, Ran};
+use crate::link::fixture::Elf;
 
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}\u{7f}\u{202e}X\u{2066}\u{200f}\u{61c}\u{2028}";
 
@@ -65,4 +66,21 @@ fn names_in_a_matrix() {
     assert_ne!(named, gpus);
     place.put("m/gpu.toml", named);
     harmless(&place.run(&["matrix", "show", "gpu", "--matrix", "m"]));
+}
+
+/// Names and texts of an ELF file, and of the file itself.
+#[test]
+fn names_in_libraries() {
+    let place = Place::empty();
+    let name = "a\u{1b}[2J\nb.so";
+    let library = Elf::library(HOSTILE).needed(&[HOSTILE]).rpath(HOSTILE).asks(&[HOSTILE]);
+    library.write(&place.path(name));
+    Elf::library("x").defines(&["f"]).write(&place.path("\u{202e}.so"));
+    let names = [name, "\u{202e}.so", "missing\u{1b}.so"];
+    let ran = place.run(&[&["inspect"], &names[..]].concat()).code(2);
+    harmless(&ran);
+    assert!(ran.out.contains("a\\u{1b}[2J\\nb.so"), "{ran:?}");
+    let json = place.run(&["inspect", "--format", "json", name]).code(0).json();
+    assert_eq!((&json["files"][0]["path"], &json["files"][0]["soname"]), (&name.into(), &HOSTILE.into()));
+    harmless(&place.run(&["verify", name]));
 }
