@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::elf::Identity;
 use crate::inventory::{Distribution, Inventory, Library};
 use crate::link::LinkModel;
+use crate::python::{PackageName, Requirement};
 use crate::version::Cuda;
 
 /// Who a library says it is.
@@ -88,9 +89,34 @@ pub fn is_gpu_stack(inventory: &Inventory) -> bool {
     })
 }
 
-/// The requirement by which the package of `by` pins the package of `library`: `nvidia-nccl-cu12==2.27.3`.
-pub fn pinned_by(inventory: &Inventory, by: &Library, library: &Library) -> Option<String> {
-    let (asks, pinned) = (package(inventory, by)?, package(inventory, library)?);
-    let requirement = asks.requirements().find(|requirement| requirement.package == pinned.name)?;
-    Some(format!("{}{}", requirement.package, requirement.specifiers))
+/// Installs the same release of a package once more.
+pub fn reinstall(package: &Distribution) -> String {
+    format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version)
+}
+
+/// What the installed packages require of a package together: `nvidia-nccl-cu12==2.27.3`; `None` where none of them names
+/// a version.
+pub fn required(inventory: &Inventory, package: &PackageName) -> Option<Requirement> {
+    let all = inventory.packages.iter().flat_map(Distribution::requirements);
+    let mut named = all.filter(|one| one.package == *package && !one.specifiers.is_empty());
+    let first = named.next()?;
+    let mut specifiers: Vec<_> = first.specifiers.iter().cloned().collect();
+    for specifier in named.flat_map(|one| one.specifiers.iter().cloned().collect::<Vec<_>>()) {
+        if !specifiers.contains(&specifier) {
+            specifiers.push(specifier);
+        }
+    }
+    Some(first.with_specifiers(specifiers.into_iter().collect()))
+}
+
+/// Installs the release of an installed package that the others require: once more where it is the one that is recorded,
+/// since then its files are not what the record says. `None` where nobody requires a release.
+pub fn install_required(inventory: &Inventory, package: &Distribution) -> Option<String> {
+    let required = required(inventory, &package.name)?;
+    let is_recorded = package.pep440().is_some_and(|version| required.specifiers.contains(&version));
+    Some(if is_recorded {
+        reinstall(package)
+    } else {
+        format!("pip install '{}{}'", required.package, required.specifiers)
+    })
 }

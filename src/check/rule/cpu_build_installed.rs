@@ -24,7 +24,8 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     };
     let own = |name: &str| {
         let of_torch = case.inventory.libraries().iter().filter(|library| library.package == Some(index));
-        of_torch.map(|library| library.path.as_path()).any(|path| path.ends_with(name))
+        let recorded = torch.files.iter().map(|file| file.path.as_path());
+        of_torch.map(|library| library.path.as_path()).chain(recorded).any(|path| path.ends_with(name))
     };
     // Without its libraries at all it is another fault.
     if own(CUDA_LIBRARY) || !own("torch/lib/libtorch_cpu.so") {

@@ -36,8 +36,8 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
             let owner = stack::package(case.inventory, by);
             let what = owner.map_or(by.name.clone(), |package| format!("{} {}", package.name, package.version));
             let message = format!(
-                "{what} wants cuDNN {wanted} and the environment has cuDNN {there}: {} fails, {} cannot be opened",
-                symptom.when(),
+                "{what} wants cuDNN {wanted} and the environment has cuDNN {there}: {}, {} cannot be opened",
+                symptom.fails(),
                 symptom.unresolved().unwrap_or_default()
             );
             let finding = Diagnostic::error(RULE.code, message, evidence::symptom(symptom)).about(&by.name);

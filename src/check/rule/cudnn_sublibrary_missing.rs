@@ -31,9 +31,12 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
 fn finding(case: &Case<'_>, symptom: &Symptom<'_>) -> Diagnostic {
     let name = symptom.unresolved().unwrap_or("a part of cuDNN");
     let by = symptom.by();
+    let links = evidence::dangling(case, symptom);
+    let why =
+        links.first().map_or(String::new(), |(link, to)| format!(" ({link} is a link to {to}, which is not there)"));
     let message = format!(
-        "{name} is missing: `import torch` may succeed, and {} fails with \"Unable to load any of {{{}}}\"",
-        symptom.when(),
+        "{name} is missing{why}: `import torch` may succeed, and {} with \"Unable to load any of {{{}}}\"",
+        symptom.fails(),
         candidates(symptom)
     );
     let package = by.and_then(|library| stack::package(case.inventory, library));

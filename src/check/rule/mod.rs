@@ -38,6 +38,7 @@ use super::Rule;
 /// In the order in which they run.
 pub const ALL: &[Rule] = &[
     library_unreadable::RULE,
+    shadowed_library::RULE,
     cudnn_version_mixed::RULE,
     cudnn_major_mismatch::RULE,
     cudnn_sublibrary_missing::RULE,
@@ -52,7 +53,6 @@ pub const ALL: &[Rule] = &[
     symbol_version_missing::RULE,
     undefined_symbol::RULE,
     cuda_major_mixed::RULE,
-    shadowed_library::RULE,
     duplicate_soname::RULE,
     cuda_stub_linked::RULE,
     driver_library_in_image::RULE,

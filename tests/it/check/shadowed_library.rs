@@ -2,7 +2,7 @@
 
 use gpulock::diag::Severity;
 
-use super::venv::{NCCL, TORCH_PATH, Venv, assert_finding, assert_quiet, nccl, the_problem, torch_cuda};
+use super::venv::{NCCL, TORCH_PATH, Venv, assert_error, assert_finding, assert_quiet, nccl, the_problem, torch_cuda};
 use crate::link::fixture::Elf;
 
 const CODE: &str = "shadowed-library";
@@ -30,6 +30,17 @@ fn fires() {
         let said = [taken.as_str(), versions, NCCL, fix.as_str()];
         assert_finding(the_problem(&findings, CODE), severity, &format!("{folder}/libnccl.so.2"), &said);
     }
+}
+
+/// That the one that wins lacks something is its consequence, not a finding of its own.
+#[test]
+fn what_fails_is_told_with_it() {
+    let mut venv = Venv::with_torch();
+    venv.put("torch/lib/libtorch_cuda.so", &torch_cuda().runpath(TORCH_PATH));
+    let folder = venv.beside("opt/nccl/lib/libnccl.so.2", &nccl(22005));
+    venv.set("LD_LIBRARY_PATH", &folder);
+    let said = ["2.20.5 in place of 2.27.3", "and lacks ncclGroupSimulateEnd: `import torch` fails"];
+    assert_error(the_problem(&venv.check(), CODE), &format!("{folder}/libnccl.so.2"), &said);
 }
 
 /// DT_RPATH comes before LD_LIBRARY_PATH, DT_RUNPATH after it.
