@@ -26,7 +26,12 @@ pub fn package<'i>(inventory: &'i Inventory, library: &Library) -> Option<&'i Di
 
 /// An installed package by its normalised name.
 pub fn distribution<'i>(inventory: &'i Inventory, name: &str) -> Option<&'i Distribution> {
-    inventory.packages.iter().find(|package| package.name.as_str() == name)
+    distribution_index(inventory, name).map(|at| &inventory.packages[at])
+}
+
+/// The same as an index into the inventory's packages.
+pub fn distribution_index(inventory: &Inventory, name: &str) -> Option<usize> {
+    inventory.packages.iter().position(|package| package.name.as_str() == name)
 }
 
 /// The CUDA runtimes that some process loads, each minor once with the library that is it.
@@ -109,12 +114,17 @@ pub fn required(inventory: &Inventory, package: &PackageName) -> Option<Requirem
     Some(first.with_specifiers(specifiers.into_iter().collect()))
 }
 
+/// Whether an installed package is of a release that the others require.
+pub fn is_required(inventory: &Inventory, package: &Distribution) -> bool {
+    let required = required(inventory, &package.name);
+    package.pep440().zip(required).is_some_and(|(version, required)| required.specifiers.contains(&version))
+}
+
 /// Installs the release of an installed package that the others require: once more where it is the one that is recorded,
 /// since then its files are not what the record says. `None` where nobody requires a release.
 pub fn install_required(inventory: &Inventory, package: &Distribution) -> Option<String> {
     let required = required(inventory, &package.name)?;
-    let is_recorded = package.pep440().is_some_and(|version| required.specifiers.contains(&version));
-    Some(if is_recorded {
+    Some(if is_required(inventory, package) {
         reinstall(package)
     } else {
         format!("pip install '{}{}'", required.package, required.specifiers)

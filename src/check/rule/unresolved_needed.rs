@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check::{Case, Claims, Fault, Outcome, Rule, Symptom, evidence, grouped, preload, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::Library;
+use crate::inventory::{Distribution, Library};
 use crate::link::Problem;
 use crate::python::PackageName;
 
@@ -21,7 +21,14 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     });
     let (loaded, unreached): (Vec<_>, Vec<_>) = symptoms.into_iter().partition(|symptom| symptom.context.is_some());
     // One finding for each cause: a package that is not there, or whose files are not found, may lack several.
-    let groups = grouped(&loaded, |symptom| Cause::of(case, symptom));
+    // Without its own module torch loads nothing, so that its libraries are missing to others.
+    let absent = |symptom: &&Symptom<'_>| matches!(symptom.fault, Fault::Load(Problem::Absent { .. }));
+    let torch = stack::distribution_index(case.inventory, "torch").map(Cause::NotSearched);
+    let without_torch = loaded.iter().find(absent).map(|symptom| Cause::of(case, symptom));
+    let groups = grouped(&loaded, |symptom| match (Cause::of(case, symptom), &without_torch) {
+        (cause, Some(absent)) if Some(&cause) == torch.as_ref() => absent.clone(),
+        (cause, _) => cause,
+    });
     let mut findings: Vec<_> = groups.iter().map(|(cause, group)| finding(case, cause, group)).collect();
     findings.extend(grouped(&unreached, Symptom::by_name).iter().map(|(who, group)| remark(who, group)));
     Ok(Outcome::Ran(findings))
@@ -204,7 +211,10 @@ fn fix(
         (Cause::NotInstalled(requirement), _, _) => format!("pip install '{requirement}'"),
         (_, Some((other, Reach::Other)), Some(owner)) => {
             let package = stack::package(case.inventory, other);
-            let required = package.and_then(|package| stack::install_required(case.inventory, package));
+            // Where it is the release that is required, the fault is not its.
+            let is_other = |package: &&Distribution| !stack::is_required(case.inventory, package);
+            let required =
+                package.filter(is_other).and_then(|package| stack::install_required(case.inventory, package));
             required.unwrap_or_else(|| {
                 format!(
                     "install a {} that is built for what the environment has, or the package that has {name}",

@@ -3,3 +3,4 @@
 mod broken;
 mod environment;
 mod sweep;
+mod tried;

@@ -134,12 +134,20 @@ fn another_major_is_put_right_by_the_requirement() {
     venv.install("user", "1.0", &["blend==2.0"], &[]);
     let said = ["the environment has blend/lib/libblend.so.1", "pip install 'blend==2.0'"];
     assert_error(the_problem(&venv.check(), CODE), MODULE, &said);
+
+    // The installed release is the one that is required: it is the extension that does not fit.
+    let venv = with_extension_that_needs("libcudart.so.13");
+    venv.install("user", "1.0", &["nvidia-cuda-runtime-cu12==12.8.90"], &[]);
+    let said = ["the environment has nvidia/cuda_runtime/lib/libcudart.so.12", "install a ext that is built for what"];
+    assert_error(the_problem(&venv.check(), CODE), MODULE, &said);
 }
 
 /// torch's own module for another Python than the environment's.
 #[test]
 fn a_module_of_another_python_is_none() {
     let venv = Venv::with_torch();
+    // That others do not find torch's libraries either is its consequence.
+    venv.install("ext", "1.0", &["torch"], &[(MODULE, module("_C").needed(&["libtorch_cpu.so"]))]);
     venv.rename(TORCH_MODULE, "torch/_C.cpython-310-x86_64-linux-gnu.so");
     let said = [
         "torch/_C.cpython-310-x86_64-linux-gnu.so is for another Python, and torch has no module for this one",
