@@ -57,7 +57,10 @@ const CASES: [Case; 16] = [
     },
     Case {
         name: "torchvision of another torch",
-        change: |env| env.replace("torchvision==0.22.0", "torchvision"),
+        change: |env| {
+            env.replace("torchvision==0.22.0", "torchvision");
+            env.replace("torchvision==0.22.0", "torchvision.libs");
+        },
         run: Some((VISION, "operator torchvision::nms does not exist")),
         code: "torch-abi-mismatch",
         words: &["_ZN3c104cuda9SetDeviceEa", "operator torchvision::nms does not exist"],

