@@ -234,6 +234,11 @@ impl<'a> Symptom<'a> {
         }
     }
 
+    /// What fails, in words: "`import torch` fails".
+    pub fn fails(&self) -> String {
+        format!("{} {}", self.when(), if self.when.len() > 1 { "fail" } else { "fails" })
+    }
+
     /// When it shows, in words.
     pub fn when(&self) -> String {
         match &self.when[..] {

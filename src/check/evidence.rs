@@ -14,24 +14,40 @@ pub fn symptom(symptom: &Symptom<'_>) -> Evidence {
 
 /// Where a library was looked for in vain, as far as that was anywhere.
 pub fn search(symptom: &Symptom<'_>) -> Option<Evidence> {
-    let tried = match symptom.fault {
-        Fault::Load(Problem::Unresolved { tried, .. }) => tried,
-        Fault::Open(edge, _) => &edge.tried,
-        Fault::Load(_) => return None,
-    };
     let place = |step: &Step| match step.rule.dir() {
         Some(_) => step.rule.to_string(),
         None => format!("{}: {}", step.rule, step.path.display()),
     };
     // Each name that is tried is looked for in the same folders.
     let mut places: Vec<String> = Vec::new();
-    for step in tried {
+    for step in tried(symptom) {
         let place = place(step);
         if !places.contains(&place) {
             places.push(place);
         }
     }
     (!places.is_empty()).then(|| Evidence::observed("looked for in", places.join("\n")))
+}
+
+/// Links at the places where a library was looked for that lead to nothing, each with what it names.
+pub fn dangling(case: &Case<'_>, symptom: &Symptom<'_>) -> Vec<(String, String)> {
+    let mut links: Vec<(String, String)> = Vec::new();
+    for step in tried(symptom) {
+        let Some((link, to)) = case.inventory.dangling(&step.path) else { continue };
+        let link = (link, to.display().to_string());
+        if !links.contains(&link) {
+            links.push(link);
+        }
+    }
+    links
+}
+
+fn tried<'a>(symptom: &Symptom<'a>) -> &'a [Step] {
+    match symptom.fault {
+        Fault::Load(Problem::Unresolved { tried, .. }) => tried,
+        Fault::Open(edge, _) => &edge.tried,
+        Fault::Load(_) => &[],
+    }
 }
 
 /// Where a library is and which version it says it has.

@@ -8,7 +8,7 @@ use crate::elf::Identity;
 use crate::inventory::{Distribution, Inventory, Library};
 use crate::link::LinkModel;
 use crate::matrix::Matrix;
-use crate::python::Requirement;
+use crate::python::{PackageName, Requirement};
 use crate::version::Cuda;
 
 /// Who a library says it is.
@@ -28,7 +28,12 @@ pub fn package<'i>(inventory: &'i Inventory, library: &Library) -> Option<&'i Di
 
 /// An installed package by its normalised name.
 pub fn distribution<'i>(inventory: &'i Inventory, name: &str) -> Option<&'i Distribution> {
-    inventory.packages.iter().find(|package| package.name.as_str() == name)
+    distribution_index(inventory, name).map(|at| &inventory.packages[at])
+}
+
+/// The same as an index into the inventory's packages.
+pub fn distribution_index(inventory: &Inventory, name: &str) -> Option<usize> {
+    inventory.packages.iter().position(|package| package.name.as_str() == name)
 }
 
 /// The CUDA runtimes that some process loads, each minor once with the library that is it. Where the library does not
@@ -113,9 +118,39 @@ pub fn unmet_torch(inventory: &Inventory, package: &Distribution) -> Option<Requ
     (!asks.specifiers.contains(&version)).then_some(asks)
 }
 
-/// The requirement by which the package of `by` pins the package of `library`: `nvidia-nccl-cu12==2.27.3`.
-pub fn pinned_by(inventory: &Inventory, by: &Library, library: &Library) -> Option<String> {
-    let (asks, pinned) = (package(inventory, by)?, package(inventory, library)?);
-    let requirement = asks.requirements().find(|requirement| requirement.package == pinned.name)?;
-    Some(format!("{}{}", requirement.package, requirement.specifiers))
+/// Installs the same release of a package once more.
+pub fn reinstall(package: &Distribution) -> String {
+    format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version)
+}
+
+/// What the installed packages require of a package together: `nvidia-nccl-cu12==2.27.3`; `None` where none of them names
+/// a version.
+pub fn required(inventory: &Inventory, package: &PackageName) -> Option<Requirement> {
+    let all = inventory.packages.iter().flat_map(Distribution::requirements);
+    let mut named = all.filter(|one| one.package == *package && !one.specifiers.is_empty());
+    let first = named.next()?;
+    let mut specifiers: Vec<_> = first.specifiers.iter().cloned().collect();
+    for specifier in named.flat_map(|one| one.specifiers.iter().cloned().collect::<Vec<_>>()) {
+        if !specifiers.contains(&specifier) {
+            specifiers.push(specifier);
+        }
+    }
+    Some(first.with_specifiers(specifiers.into_iter().collect()))
+}
+
+/// Whether an installed package is of a release that the others require.
+pub fn is_required(inventory: &Inventory, package: &Distribution) -> bool {
+    let required = required(inventory, &package.name);
+    package.pep440().zip(required).is_some_and(|(version, required)| required.specifiers.contains(&version))
+}
+
+/// Installs the release of an installed package that the others require: once more where it is the one that is recorded,
+/// since then its files are not what the record says. `None` where nobody requires a release.
+pub fn install_required(inventory: &Inventory, package: &Distribution) -> Option<String> {
+    let required = required(inventory, &package.name)?;
+    Some(if is_required(inventory, package) {
+        reinstall(package)
+    } else {
+        format!("pip install '{}{}'", required.package, required.specifiers)
+    })
 }

@@ -68,7 +68,7 @@ fn diagnostic(path: &str, problem: &Unreadable) -> Diagnostic {
             let message = format!("{path} is {}", problem.what);
             Diagnostic::error("library-unreadable", message, evidence).fix("no GPU stack has such files: leave it out")
         }
-        Problem::Damaged => {
+        Problem::Damaged | Problem::CutShort => {
             let message = format!("{path} is damaged: {}", problem.what);
             Diagnostic::error("library-unreadable", message, evidence)
                 .fix("install the package again: the file is not as it was made")

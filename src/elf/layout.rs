@@ -59,7 +59,7 @@ impl Layout {
         for segment in segments.iter().filter(|segment| segment.p_type == PT_LOAD) {
             if segment.p_offset.checked_add(segment.p_filesz).is_none_or(|end| end > source.len) {
                 let what = format!("a segment of {} bytes lies beyond the file's {}", segment.p_filesz, source.len);
-                damaged.push(Unreadable::damaged(segment.p_offset, what));
+                damaged.push(Unreadable { problem: Problem::CutShort, offset: segment.p_offset, what });
             }
         }
         let mut sections = sections(source, &header).unwrap_or_else(|problem| {

@@ -55,6 +55,8 @@ pub enum Problem {
     Unsupported,
     /// An ELF file whose tables cannot be right.
     Damaged,
+    /// An ELF file that ends before what the loader is to map of it.
+    CutShort,
     /// The operating system refused to read it.
     Io,
 }

@@ -125,6 +125,16 @@ impl Inventory {
         // Another thread may have been faster; all get the same.
         Some(Arc::clone(self.known.inodes.lock().unwrap_or_else(lock).entry(inode).or_insert(read)))
     }
+    /// A link at `path` that leads to nothing: how reports name it, and what it names.
+    pub fn dangling(&self, path: &Path) -> Option<(String, PathBuf)> {
+        let folder = self.root.resolve(path.parent()?).ok()?;
+        let place = folder.join(path.file_name()?);
+        let to = std::fs::read_link(self.root.outside(&place)).ok()?;
+        let below =
+            self.pythons.iter().flat_map(|python| &python.site_packages).find_map(|site| place.strip_prefix(site).ok());
+        Some((shown(below.unwrap_or(&place)), to)).filter(|_| self.root.resolve(&place).is_err())
+    }
+
     /// Opens the file of a library once more, for the names of its symbols.
     ///
     /// # Errors

@@ -15,6 +15,8 @@ pub(super) struct File {
     /// Where it is.
     pub path: PathBuf,
     pub library: Arc<Library>,
+    /// Whether its name says that it is a module of another Python, which this one never imports.
+    other_python: bool,
 }
 
 /// All files below the folders of `sys.path`, by folder and name.
@@ -37,7 +39,8 @@ impl Files {
                 let below = sites.iter().enumerate().find_map(|(site, dir)| Some((site, path.strip_prefix(dir).ok()?)));
                 if let Some((site, name)) = below {
                     let name = name.to_string_lossy().into_owned();
-                    files.push(File { site, name, path: path.clone(), library: Arc::clone(library) });
+                    let other_python = is_for_other_python(&name, inventory.pythons.first());
+                    files.push(File { site, name, path: path.clone(), library: Arc::clone(library), other_python });
                 }
             }
         }
@@ -50,9 +53,15 @@ impl Files {
         &self.files
     }
 
-    /// The files that a pattern describes, in the first folder of `sys.path` that has any.
+    /// A module that a pattern describes and that is for another Python.
+    pub fn of_other_python(&self, pattern: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.other_python && matches_glob(pattern, &file.name))
+    }
+
+    /// The files that a pattern describes, in the first folder of `sys.path` that has any; modules of another Python are
+    /// none.
     pub fn matching<'f, 'p>(&'f self, pattern: &'p str) -> impl Iterator<Item = &'f File> + use<'f, 'p> {
-        let fits = move |file: &&'f File| matches_glob(pattern, &file.name);
+        let fits = move |file: &&'f File| !file.other_python && matches_glob(pattern, &file.name);
         let site = self.files.iter().find(fits).map(|file| file.site);
         self.files.iter().filter(move |file| Some(file.site) == site).filter(fits)
     }
@@ -84,12 +93,21 @@ pub(super) fn is_module(library: &Library, python: Option<&PythonEnvironment>) -
     if suffix != "so" && !suffix.ends_with(".so") {
         return false;
     }
-    if let Some(tag) = suffix.strip_prefix("cpython-") {
-        // One for another Python is never imported.
-        let own = python.and_then(|python| python.version);
-        return own.is_none_or(|version| tag.split('-').next() == Some(&version.to_string().replace('.', "")));
+    if suffix.starts_with("cpython-") {
+        return !is_for_other_python(name, python);
     }
     suffix == "abi3.so" || object.symbols.find(&format!("PyInit_{stem}")).len() > 0
+}
+
+/// Whether a file's name has the tag of another Python than this one (PEP 3149).
+fn is_for_other_python(name: &str, python: Option<&PythonEnvironment>) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let tag = file
+        .split_once(".cpython-")
+        .filter(|_| file.ends_with(".so"))
+        .and_then(|(_, tag)| tag.split(['-', '.']).next());
+    let own = python.and_then(|python| python.version);
+    tag.zip(own).is_some_and(|(tag, version)| tag != version.to_string().replace('.', ""))
 }
 
 #[cfg(test)]

@@ -54,7 +54,9 @@ pub(super) fn run<'f>(
                 if step.failure == OnFailure::Stop {
                     break;
                 }
-                imported.absent.push(Problem::Absent { file: name.clone(), package: row.package.to_string() });
+                let other_python = files.of_other_python(name).map(|file| file.library.name.clone());
+                let (file, package) = (name.clone(), row.package.to_string());
+                imported.absent.push(Problem::Absent { file, package, other_python });
                 continue;
             };
             let before = process.clone();

@@ -201,6 +201,8 @@ pub enum Problem {
         file: String,
         /// Whose code.
         package: String,
+        /// A file that would do but for being a module of another Python.
+        other_python: Option<String>,
     },
 }
 
@@ -238,7 +240,7 @@ impl fmt::Display for Problem {
                 write!(f, "{}: version `{version}' not found (required by {})", library.name, by.name)
             }
             Self::Unloadable { library, why, .. } => write!(f, "{}: {why}", library.name),
-            Self::Absent { file, package } => write!(f, "{file} of {package}: no such file"),
+            Self::Absent { file, package, .. } => write!(f, "{file} of {package}: no such file"),
         }
     }
 }

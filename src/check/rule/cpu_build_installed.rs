@@ -30,8 +30,11 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
             library.path.ends_with(name) && stack::package(case.inventory, library).as_ref().is_some_and(of_torch)
         })
     };
-    // Without its libraries at all it is another fault.
-    let (None, Some(library)) = (own(CUDA_LIBRARY), own(CPU_LIBRARY)) else { return Ok(Outcome::Ran(Vec::new())) };
+    // Without its libraries at all it is another fault, and so is a library that was recorded and is gone.
+    let recorded = case.inventory.packages.iter().filter(of_torch).flat_map(|package| &package.files);
+    let is_cuda_build =
+        own(CUDA_LIBRARY).is_some() || recorded.into_iter().any(|file| file.path.ends_with(CUDA_LIBRARY));
+    let Some(library) = own(CPU_LIBRARY).filter(|_| !is_cuda_build) else { return Ok(Outcome::Ran(Vec::new())) };
     // For another processor: that is said, and a wheel for this one is another build.
     let machine_of = library.object.as_ref().ok().map(|object| object.machine);
     if architecture_mismatch::machine(case).is_some_and(|(own, _)| machine_of.is_some_and(|other| other != own)) {

@@ -50,8 +50,8 @@ fn finding(case: &Case<'_>, symptoms: &[&Symptom<'_>], there: &str, present: &Li
     let owner = stack::package(case.inventory, by);
     let what = owner.map_or(by.name.clone(), |package| format!("{} {}", package.name, package.version));
     let message = format!(
-        "{what} wants cuDNN {wanted} and the environment has cuDNN {there}: {} fails, {} cannot be opened",
-        first.when(),
+        "{what} wants cuDNN {wanted} and the environment has cuDNN {there}: {}, {} cannot be opened",
+        first.fails(),
         first.unresolved().unwrap_or_default()
     );
     let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(&by.name);

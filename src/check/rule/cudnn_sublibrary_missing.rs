@@ -57,18 +57,21 @@ fn finding(case: &Case<'_>, symptoms: &[&Symptom<'_>]) -> Diagnostic {
     let by = symptom.by();
     let subject = by.map_or(String::new(), |library| library.name.clone());
     let elsewhere = part_named(case, name);
+    let links = evidence::dangling(case, symptom);
+    let why =
+        links.first().map_or(String::new(), |(link, to)| format!(" ({link} is a link to {to}, which is not there)"));
     let message = match elsewhere {
         Some(file) => format!(
-            "{names} not found by {subject}, though {} is there, where the loader does not look for it: {} fails with \
+            "{names} not found by {subject}, though {} is there, where the loader does not look for it: {} with \
              \"Unable to load any of {{{}}}\"",
             file.name,
-            symptom.when(),
+            symptom.fails(),
             candidates(symptom)
         ),
         None => format!(
-            "{names} missing: {} may succeed, and {} fails with \"Unable to load any of {{{}}}\"",
+            "{names} missing{why}: {} may succeed, and {} with \"Unable to load any of {{{}}}\"",
             import(case, by),
-            symptom.when(),
+            symptom.fails(),
             candidates(symptom)
         ),
     };

@@ -30,9 +30,9 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
     let definer = first.definer();
     let from = definer.map_or("any loaded cuDNN".into(), |library| library.name.clone());
     let message = format!(
-        "{name} needs {} from {from}, which does not have it: {} fails. The two are not of one cuDNN release",
+        "{name} needs {} from {from}, which does not have it: {}. The two are not of one cuDNN release",
         first.undefined().or(first.version_missing().map(|(version, _)| version)).unwrap_or("a symbol"),
-        first.when()
+        first.fails()
     );
     let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(name);
     let more = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom));

@@ -83,7 +83,7 @@ fn finding(
         .map(|part| format!("{} is {}", file_name(part), stack::version_of(part, "cudnn").unwrap_or_default()))
         .collect();
     let consequence = match symptoms.first() {
-        Some(symptom) => format!("{} fails, it cannot be loaded: {}", symptom.when(), symptom.text()),
+        Some(symptom) => format!("{}, it cannot be loaded: {}", symptom.fails(), symptom.text()),
         None => {
             "cuDNN's own check returns CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH (1002) when it is first used".into()
         }

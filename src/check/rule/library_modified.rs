@@ -64,7 +64,13 @@ fn finding(case: &Case<'_>, by_lock: bool, group: &[Changed<'_>]) -> Option<Diag
         stack::identity(library)
             .is_some_and(|one| one.library == "cudnn" && one.component.is_some() && one.version.is_none())
     };
-    let silent = group.iter().find(|(library, _)| untold(library));
+    // Where parts that tell it are changed too, the whole was replaced, and what they say is judged elsewhere.
+    let tells = |library: &Library| {
+        stack::identity(library)
+            .is_some_and(|one| one.library == "cudnn" && one.component.is_some() && one.version.is_some())
+    };
+    let telling = group.iter().any(|(library, _)| tells(library));
+    let silent = group.iter().find(|(library, _)| untold(library)).filter(|_| !telling);
     let severity = if by_lock || silent.is_some() { Severity::Error } else { Severity::Note };
     let message = match silent {
         Some((part, _)) if !by_lock => format!(

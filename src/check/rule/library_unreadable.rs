@@ -3,7 +3,7 @@
 use crate::check::{Case, Claims, Fault, Outcome, Rule, evidence, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::elf;
-use crate::inventory::Role;
+use crate::inventory::{Library, Role};
 use crate::link::Problem;
 
 pub const RULE: Rule = Rule {
@@ -15,6 +15,13 @@ pub const RULE: Rule = Rule {
 
 /// Damaged parts of one file that are shown besides the first.
 const PARTS: usize = 4;
+
+fn again(case: &Case<'_>, library: &Library) -> String {
+    match stack::package(case.inventory, library) {
+        Some(package) => stack::reinstall(package),
+        None => "install what it belongs to again".to_owned(),
+    }
+}
 
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let mut findings = Vec::new();
@@ -35,21 +42,25 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
                 });
                 let when = fails.iter().map(|symptom| Evidence::observed("fails", symptom.when()));
                 let finding = evidence::finding(finding, when);
-                let fix = match stack::package(case.inventory, library) {
-                    Some(package) => {
-                        format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version)
-                    }
-                    None => "install what it belongs to again".to_owned(),
-                };
-                findings.push(finding.fix(fix));
+                findings.push(finding.fix(again(case, library)));
             }
             // Programs are started, not loaded.
             Ok(_) if library.role == Role::Program => {}
             Ok(object) => {
                 let damage =
                     object.damaged.iter().chain(&object.gpu_code.damaged).chain(&object.gpu_code_embedded.damaged);
+                let cut = object.damaged.iter().any(|trouble| trouble.problem == elf::Problem::CutShort);
                 let mut parts = damage.map(|trouble| seen(&trouble.to_string()));
-                if let Some(first) = parts.next() {
+                let first = parts.next();
+                if let Some(first) = first.clone().filter(|_| cut) {
+                    let message = format!(
+                        "{} is cut short: the loader maps it, and the first use of what is missing ends the process (SIGBUS) \
+                         or reads zeros",
+                        library.name
+                    );
+                    let finding = Diagnostic::error(RULE.code, message, first).about(&library.name);
+                    findings.push(evidence::finding(finding, parts.take(PARTS)).fix(again(case, library)));
+                } else if let Some(first) = first {
                     let message = format!("a part of {} cannot be read and is not judged", library.name);
                     let finding = Diagnostic::warning(RULE.code, message, first).about(&library.name);
                     findings.push(evidence::finding(finding, parts.take(PARTS)));

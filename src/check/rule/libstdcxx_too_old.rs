@@ -23,7 +23,7 @@ fn finding(symptoms: &[&Symptom<'_>]) -> Option<Diagnostic> {
     let (first, rest) = symptoms.split_first()?;
     let (version, library) = (first.version()?, first.definer()?);
     let by = first.by().map_or("a library", |by| &by.name);
-    let message = format!("{} is older than {by} needs: it has no {version}, and {} fails", library.name, first.when());
+    let message = format!("{} is older than {by} needs: it has no {version}, and {}", library.name, first.fails());
     let load = first.context.and_then(|context| context.loads.iter().find(|load| load.library.inode == library.inode));
     let more = rest.iter().map(|symptom| evidence::symptom(symptom)).chain(load.map(|load| evidence::found(load)));
     let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(&library.name);

@@ -83,10 +83,10 @@ fn finding<'a>(
     let version = library.and_then(|library| stack::version_of(library, of.identity));
     let lacks = first.undefined().or(first.version_missing().map(|(version, _)| version)).unwrap_or("a symbol");
     let message = format!(
-        "{} {} is loaded and lacks {lacks}, which {by} needs: {} fails",
+        "{} {} is loaded and lacks {lacks}, which {by} needs: {}",
         of.name,
         version.unwrap_or("of an unknown version"),
-        first.when()
+        first.fails()
     );
     let subject = library.map_or(String::new(), |library| library.name.clone());
     let finding = Diagnostic::error(of.code, message, evidence::symptom(first)).about(subject);
@@ -95,10 +95,10 @@ fn finding<'a>(
     let more =
         more.chain(library.map(|library| evidence::version(library))).chain(load.map(|load| evidence::found(load)));
     let finding = evidence::finding(finding, more.collect::<Vec<_>>());
-    let wanted = first.by().and_then(|by| stack::pinned_by(case.inventory, by, library?));
     let package = library.and_then(|library| stack::package(case.inventory, library));
-    finding.fix(match (wanted, package, load.map(|load| &load.found)) {
-        (Some(pin), ..) => format!("pip install '{pin}'"),
+    let required = package.and_then(|package| stack::install_required(case.inventory, package));
+    finding.fix(match (required, package, load.map(|load| &load.found)) {
+        (Some(install), ..) => install,
         (None, Some(package), _) => {
             format!("install the {} that was resolved with {by}: now {} {}", of.name, package.name, package.version)
         }

@@ -15,7 +15,7 @@ type Taken<'a> = (String, Vec<(&'a Load, &'a Arc<Library>)>);
 
 fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     // One finding for each folder that wins.
-    let mut folders: Vec<Taken<'_>> = Vec::new();
+    let mut folders: Vec<Taken<'a>> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for load in case.links.contexts.iter().flat_map(|context| &context.loads) {
         let outside =
@@ -31,15 +31,25 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
             None => folders.push((folder, vec![(load, own)])),
         }
     }
-    let findings = folders.iter().map(|(folder, taken)| {
-        // What the foreign file lacks is its consequence.
-        let lacks = claims.take(|symptom| {
-            let is_taken = |library: &Arc<Library>| taken.iter().any(|(load, _)| load.library.inode == library.inode);
-            symptom.definer().is_some_and(is_taken)
-        });
-        finding(folder, taken, &lacks)
-    });
-    Ok(Outcome::Ran(findings.collect()))
+    let mut findings = Vec::new();
+    for (folder, taken) in &folders {
+        // What the one that was meant would have is its consequence.
+        let fails = claims.take(|symptom| taken.iter().any(|(load, own)| lacks(symptom, &load.library, own)));
+        findings.push(finding(folder, taken, &fails));
+    }
+    Ok(Outcome::Ran(findings))
+}
+
+/// Whether a symptom is that `foreign` does not have what `own`, whose place it takes, has.
+fn lacks(symptom: &Symptom<'_>, foreign: &Library, own: &Library) -> bool {
+    if let Some((version, library)) = symptom.version_missing() {
+        let has = own.object.as_ref().is_ok_and(|object| object.version_definitions.iter().any(|one| one == version));
+        return library.inode == foreign.inode && has;
+    }
+    let (Some(symbol), Some(by)) = (symptom.undefined(), symptom.by()) else { return false };
+    let soname = foreign.object.as_ref().ok().and_then(|object| object.soname.as_ref());
+    let asks = by.object.as_ref().is_ok_and(|object| soname.is_some_and(|soname| object.needed.contains(soname)));
+    asks && own.object.as_ref().is_ok_and(|object| object.symbols.find(symbol).len() > 0)
 }
 
 /// The library of an installed package that has the same name: what was meant.
@@ -54,7 +64,7 @@ fn own<'a>(case: &Case<'a>, foreign: &Library) -> Option<&'a Arc<Library>> {
     })
 }
 
-fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], lacks: &[Symptom<'_>]) -> Diagnostic {
+fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], fails: &[Symptom<'_>]) -> Diagnostic {
     let version = |library: &Library| stack::identity(library).and_then(|identity| identity.version.clone());
     let differs = taken.iter().any(|(load, own)| match (version(&load.library), version(own)) {
         (Some(foreign), Some(own)) => foreign != own,
@@ -62,8 +72,8 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], lacks: &[Symptom<'_>]
     });
     let (first, own) = taken[0];
     let names = match taken.len() {
-        1 => format!("{} is", first.requested),
-        count => format!("{} and {} more are", first.requested, count - 1),
+        1 => format!("{} is", file_name(&first.requested)),
+        count => format!("{} and {} more are", file_name(&first.requested), count - 1),
     };
     let versions = match (version(&first.library), version(own)) {
         (Some(foreign), Some(own)) => format!(" ({foreign} in place of {own})"),
@@ -74,10 +84,12 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], lacks: &[Symptom<'_>]
         Found::Preload => "LD_PRELOAD",
         _ => "the system's library path",
     };
-    let fails =
-        lacks.first().map_or(String::new(), |symptom| format!(": {} fails, {}", symptom.when(), symptom.text()));
-    let message = format!("{names} taken from {folder} by {rule}, not from the environment{versions}{fails}");
-    let severity = if differs || !lacks.is_empty() { Severity::Error } else { Severity::Warning };
+    let fault = fails.first().map_or(String::new(), |symptom| {
+        let lacks = symptom.undefined().or(symptom.version_missing().map(|(version, _)| version)).unwrap_or_default();
+        format!(", and lacks {lacks}: {}", symptom.fails())
+    });
+    let message = format!("{names} taken from {folder} by {rule}, not from the environment{versions}{fault}");
+    let severity = if differs || !fails.is_empty() { Severity::Error } else { Severity::Warning };
     let told = |library: &Library| version(library).unwrap_or_else(|| "version unknown".into());
     let mut each = taken.iter().map(|(load, own)| {
         let fact = format!("{}, in place of {} ({})", told(&load.library), own.name, told(own));
@@ -93,6 +105,11 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], lacks: &[Symptom<'_>]
             format!("remove the system's copy in {folder}, or put {first} first on LD_LIBRARY_PATH")
         }
     };
-    let each: Vec<Evidence> = each.chain(lacks.iter().map(evidence::symptom)).collect();
-    evidence::finding(finding.about(first.path.display().to_string()), each).fix(fix)
+    let each = each.chain(fails.iter().map(evidence::symptom));
+    evidence::finding(finding.about(first.path.display().to_string()), each.collect::<Vec<_>>()).fix(fix)
+}
+
+/// Without the folder, where it was asked for by its path.
+fn file_name(requested: &str) -> &str {
+    requested.rsplit('/').next().unwrap_or(requested)
 }

@@ -19,7 +19,7 @@ fn finding(symptom: &Symptom<'_>) -> Option<Diagnostic> {
     let (version, library) = symptom.version_missing()?;
     let by = symptom.by().map_or("a library", |by| &by.name);
     let (fails, severity) = match symptom.context {
-        Some(_) => (format!("{} fails", symptom.when()), Severity::Error),
+        Some(_) => (symptom.fails(), Severity::Error),
         None => ("it does not load".into(), Severity::Note),
     };
     let message = format!("{} has no version {version}, which {by} needs: {fails}", library.name);

@@ -53,7 +53,7 @@ fn finding(case: &Case<'_>, torch: &Distribution, symptoms: &[&Symptom<'_>]) -> 
         _ => "it was built for another release of torch",
     };
     let message =
-        format!("{what} does not fit torch {}: {} fails, nothing defines {symbol}; {why}", torch.version, first.when());
+        format!("{what} does not fit torch {}: {}, nothing defines {symbol}; {why}", torch.version, first.fails());
     let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(subject);
     let mut more: Vec<Evidence> = symptoms.iter().skip(1).map(|symptom| evidence::symptom(symptom)).collect();
     let asks = owner.and_then(|package| package.requirements().find(|one| one.package.as_str() == "torch"));

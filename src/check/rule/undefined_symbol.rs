@@ -54,7 +54,7 @@ fn relies_on_python(name: &str, library: &Library, symptoms: &[&Symptom<'_>]) ->
 }
 
 fn remark(name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic {
-    let message = format!("{name} is for processes with torch, which is not installed: {} fails", symptoms[0].when());
+    let message = format!("{name} is for processes with torch, which is not installed: {}", symptoms[0].fails());
     Diagnostic::note(RULE.code, message, evidence::symptom(symptoms[0])).about(name)
 }
 
@@ -67,13 +67,25 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
         1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
-    let fails = if first.context.is_some() { format!("{} fails", first.when()) } else { "it does not load".into() };
-    let message = format!("nothing defines {symbol}{others}, which {name} needs: {fails}");
+    let fails = if first.context.is_some() { first.fails() } else { "it does not load".into() };
+    // A library that says its version is known to lack it, where the symbol's version names that library.
+    let lacks = first.definer().and_then(|library| {
+        let identity = stack::identity(library)?;
+        Some((library, format!("{} {}", identity.library, identity.version.as_ref()?)))
+    });
+    let message = match &lacks {
+        Some((_, release)) => format!("{release} is loaded and lacks {symbol}{others}, which {name} needs: {fails}"),
+        None => format!("nothing defines {symbol}{others}, which {name} needs: {fails}"),
+    };
     let finding = Diagnostic::error(RULE.code, message, evidence::symptom(first)).about(name);
     let severity = if first.context.is_some() { Severity::Error } else { Severity::Note };
     let more = symptoms.iter().skip(1).take(SHOWN).map(|symptom| evidence::symptom(symptom));
     let definer = first.definer().map(|library| evidence::version(library));
     let finding = Diagnostic { severity, ..evidence::finding(finding, more.chain(definer).collect::<Vec<_>>()) };
+    let required = lacks.and_then(|(library, _)| stack::package(case.inventory, library));
+    if let Some(install) = required.and_then(|package| stack::install_required(case.inventory, package)) {
+        return finding.fix(install);
+    }
     finding.fix(match first.by().and_then(|by| stack::package(case.inventory, by)) {
         Some(package) => format!("install the releases that {} {} was built with", package.name, package.version),
         None => "install the releases that it was built with, or build it again".into(),

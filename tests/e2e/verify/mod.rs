@@ -4,3 +4,4 @@ mod broken;
 mod environment;
 mod packages;
 mod sweep;
+mod tried;

@@ -23,6 +23,14 @@ fn fires() {
     assert_eq!(words(finding).matches("DT_RUNPATH of nvidia/cudnn/lib/libcudnn_graph.so.9").count(), 1, "{finding:#?}");
 }
 
+#[test]
+fn names_a_link_that_leads_to_nothing() {
+    let venv = Venv::with_torch();
+    venv.link(ENGINES, "/gone/libcudnn_engines_precompiled.so.9");
+    let said = [format!("{ENGINES} is a link to /gone/libcudnn_engines_precompiled.so.9, which is not there")];
+    assert_error(the_problem(&venv.check(), CODE), "nvidia/cudnn/lib/libcudnn_graph.so.9", &[&said[0]]);
+}
+
 /// The first of the names that cuDNN tries is the one with its own version.
 #[test]
 fn stays_quiet() {

@@ -3,7 +3,7 @@
 use gpulock::diag::Severity;
 use gpulock::lock::Lock;
 
-use super::venv::{NCCL, Question, Venv, assert_finding, assert_quiet, nccl, the_finding, the_problem};
+use super::venv::{NCCL, Question, Venv, assert_finding, assert_quiet, cudnn, nccl, the_finding, the_problem};
 use crate::link::fixture::Elf;
 
 const CODE: &str = "library-modified";
@@ -28,6 +28,18 @@ fn fires_as_an_error_for_a_silent_part_of_cudnn() {
     let findings = venv.check();
     let said = ["does not tell its version", "(1002)", "nvidia-cudnn-cu12==9.10.2.21"];
     assert_finding(the_problem(&findings, CODE), Severity::Error, path, &said);
+}
+
+/// Where parts that tell their version are changed too, all of cuDNN was replaced: what they say is judged by other rules.
+#[test]
+fn a_whole_cudnn_of_another_release_is_a_note() {
+    let venv = Venv::with_torch();
+    let silent = "nvidia/cudnn/lib/libcudnn_heuristic.so.9";
+    venv.put(silent, &Elf::library("libcudnn_heuristic.so.9").runpath("$ORIGIN"));
+    let (telling, ops) = cudnn("ops", [9, 10, 2]);
+    venv.put(&telling, &ops.defines(&["cudnnBlend"]));
+    let said = ["libcudnn_heuristic.so.9 and 1 more are not the files"];
+    assert_finding(the_finding(&venv.check(), CODE), Severity::Note, silent, &said);
 }
 
 fn lock_of(size: u64) -> Lock {

@@ -18,6 +18,25 @@ fn fires() {
     assert_quiet(&venv.check(), CODE);
 }
 
+/// What the loader reads is there, and not all of what it maps: it loads, and fails when it is used.
+#[test]
+fn fires_on_a_file_that_is_cut_short() {
+    let venv = Venv::with_torch();
+    let whole = nccl(22703).defines(&["ncclGroupSimulateEnd"]).bytes();
+    let mut long = whole.clone();
+    // The loadable segment, which is the second entry, claims one page more than the file has.
+    for size in [64 + 56 + 32, 64 + 56 + 40] {
+        let claimed = u64::from_le_bytes(long[size..][..8].try_into().unwrap()) + 4096;
+        long[size..][..8].copy_from_slice(&claimed.to_le_bytes());
+    }
+    venv.put_bytes(NCCL, &long);
+    let said = ["is cut short", "SIGBUS", "beyond the file's", "nvidia-nccl-cu12==2.27.3"];
+    assert_error(the_problem(&venv.check(), CODE), NCCL, &said);
+    long.resize(long.len() + 4096, 0);
+    venv.put_bytes(NCCL, &long);
+    assert_quiet(&venv.check(), CODE);
+}
+
 /// A library for 32-bit programs hurts nobody.
 #[test]
 fn other_word_sizes_are_a_note() {

@@ -12,7 +12,7 @@ fn fires() {
         "NCCL 2.20.5 is loaded and lacks ncclGroupSimulateEnd, which torch/lib/libtorch_cuda.so needs",
         "`import torch` fails",
         "undefined symbol: ncclGroupSimulateEnd",
-        "pip install 'nvidia-nccl-cu12==2.27.3'",
+        "pip install --force-reinstall --no-deps nvidia-nccl-cu12==2.27.3",
     ];
     assert_error(the_problem(&venv.check(), CODE), NCCL, &said);
 }

@@ -2,7 +2,7 @@
 
 use gpulock::diag::Severity;
 
-use super::venv::{NCCL, TORCH_PATH, Venv, assert_finding, assert_quiet, nccl, the_problem, torch_cuda};
+use super::venv::{NCCL, TORCH_PATH, Venv, assert_error, assert_finding, assert_quiet, nccl, the_problem, torch_cuda};
 use crate::link::fixture::Elf;
 
 const CODE: &str = "shadowed-library";
@@ -30,6 +30,19 @@ fn fires() {
         let said = [taken.as_str(), versions, NCCL, fix.as_str()];
         assert_finding(the_problem(&findings, CODE), severity, &format!("{folder}/libnccl.so.2"), &said);
     }
+}
+
+/// Where another rule names the one that wins as the cause, nothing more is said; what to do is the same.
+#[test]
+fn what_another_rule_names_is_left_to_it() {
+    let mut venv = Venv::with_torch();
+    venv.put("torch/lib/libtorch_cuda.so", &torch_cuda().runpath(TORCH_PATH));
+    let folder = venv.beside("opt/nccl/lib/libnccl.so.2", &nccl(22005));
+    venv.set("LD_LIBRARY_PATH", &folder);
+    let findings = venv.check();
+    let fix = format!("take {folder} out of LD_LIBRARY_PATH");
+    let said = ["NCCL 2.20.5 is loaded and lacks ncclGroupSimulateEnd", fix.as_str()];
+    assert_error(the_problem(&findings, "nccl-mismatch"), &format!("{folder}/libnccl.so.2"), &said);
 }
 
 /// DT_RPATH comes before LD_LIBRARY_PATH, DT_RUNPATH after it.

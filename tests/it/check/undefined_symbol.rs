@@ -2,7 +2,9 @@
 
 use gpulock::diag::Severity;
 
-use super::venv::{Venv, assert_error, assert_finding, assert_quiet, module, the_finding, the_problem, torch_cpu};
+use super::venv::{
+    CUDART, Venv, assert_error, assert_finding, assert_quiet, cudart, module, the_finding, the_problem, torch_cpu,
+};
 
 const CODE: &str = "undefined-symbol";
 
@@ -17,6 +19,21 @@ fn fires() {
     let findings = with_extension_that_asks(&["blend_rows", "blend_columns"]).check();
     let said = ["nothing defines blend_", "and 1 more", "blend_rows", "blend_columns", "`import ext", "ext 1.0"];
     assert_error(the_problem(&findings, CODE), "ext/_C.abi3.so", &said);
+}
+
+/// The version of the symbol names a library, and that says which release it is.
+#[test]
+fn names_the_release_that_lacks_it() {
+    let venv = Venv::with_torch();
+    let asks = ["cudaGraphFuture@libcudart.so.12/libcudart.so.12"];
+    let extension = module("_C").needed(&["libcudart.so.12"]).asks(&asks);
+    venv.install("ext", "1.0", &["torch", "nvidia-cuda-runtime-cu12>=12.9"], &[("ext/_C.abi3.so", extension)]);
+    venv.put(CUDART, &cudart("libcudart.so.12", 12080).defines(&["cudaMalloc@@libcudart.so.12"]));
+    let said = [
+        "cudart 12.8 is loaded and lacks cudaGraphFuture, which ext/_C.abi3.so needs",
+        "pip install 'nvidia-cuda-runtime-cu12>=12.9'",
+    ];
+    assert_error(the_problem(&venv.check(), CODE), "ext/_C.abi3.so", &said);
 }
 
 /// A weak symbol may be missing.

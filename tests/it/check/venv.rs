@@ -99,11 +99,7 @@ impl Venv {
         let files: Vec<(&str, Elf)> = files.iter().map(|(path, elf)| (path.as_str(), elf.clone())).collect();
         let [major, minor, patch] = version;
         let _ = fs::remove_dir_all(self.site().join("nvidia/cudnn"));
-        for old in fs::read_dir(self.site()).unwrap().flatten() {
-            if old.file_name().to_string_lossy().starts_with("nvidia_cudnn_cu12-") {
-                fs::remove_dir_all(old.path()).unwrap();
-            }
-        }
+        self.forget("nvidia-cudnn-cu12");
         self.install("nvidia-cudnn-cu12", &format!("{major}.{minor}.{patch}.21"), &[], &files);
     }
 
@@ -125,6 +121,23 @@ impl Venv {
 
     pub fn remove(&self, path: &str) {
         fs::remove_file(self.site().join(path)).unwrap();
+    }
+
+    /// What describes a package goes; its files stay.
+    pub fn forget(&self, name: &str) {
+        let start = format!("{}-", name.replace('-', "_"));
+        for info in fs::read_dir(self.site()).unwrap().flatten() {
+            if info.file_name().to_string_lossy().starts_with(&start) {
+                fs::remove_dir_all(info.path()).unwrap();
+            }
+        }
+    }
+
+    /// A link below site-packages, in place of what is there.
+    pub fn link(&self, path: &str, to: &str) {
+        let path = self.site().join(path);
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(to, path).unwrap();
     }
 
     pub fn rename(&self, from: &str, to: &str) {
