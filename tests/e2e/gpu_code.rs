@@ -1,5 +1,5 @@
 //! What `gpulock inspect` counts of GPU code, beside the cuobjdump that the environment's triton brings, in the
-//! environments that GPULOCK_TEST_ENVIRONMENTS names.
+//! environments of `link`.
 //!
 //! `-all` makes cuobjdump list both sections. It names no family: `sm_100f` is `sm_100` to it. A file that it cannot read
 //! is counted and not compared: 12.3 fails on libcublas of 12.8, 13.1 on libcufile. 12.8 names five cubins of libcublas for
@@ -67,7 +67,7 @@ fn libraries(environment: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
 }
 
 #[test]
-fn every_library_has_the_codes_that_cuobjdump_lists() {
+fn network_every_library_has_the_codes_that_cuobjdump_lists() {
     let place = folder();
     let mut differ = Vec::new();
     for environment in environments() {

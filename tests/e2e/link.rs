@@ -1,5 +1,5 @@
-//! The link model against the real loader, in real environments: GPULOCK_TEST_ENVIRONMENTS names folders of virtual
-//! environments with torch, separated by `:`.
+//! The link model against the real loader, in real environments: those that GPULOCK_TEST_ENVIRONMENTS names, folders of
+//! virtual environments with torch, separated by `:`; without it the healthy one of the tests of verify.
 //!
 //! Every library is opened by `ctypes.CDLL` in a forked process, alone and after `import torch`, and the model says for
 //! each whether that works, what is missing, and which files are mapped.
@@ -16,9 +16,15 @@ use gpulock::link::{LinkModel, Opening, Problem};
 use gpulock::matrix::Matrix;
 use serde_json::Value;
 
+use crate::run::network;
+use crate::verify::environment::healthy;
+
 pub fn environments() -> Vec<PathBuf> {
-    let named = std::env::var("GPULOCK_TEST_ENVIRONMENTS").unwrap_or_default();
-    named.split(':').filter(|name| !name.is_empty()).map(PathBuf::from).collect()
+    match std::env::var("GPULOCK_TEST_ENVIRONMENTS") {
+        Ok(named) => named.split(':').filter(|name| !name.is_empty()).map(PathBuf::from).collect(),
+        Err(_) if network() => healthy().map(|healthy| healthy.path()).into_iter().collect(),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// What the real loader does with each of the files.
@@ -45,7 +51,7 @@ fn libraries(paths: &Value) -> BTreeSet<PathBuf> {
 }
 
 #[test]
-fn every_library_is_loaded_as_the_real_loader_does() {
+fn network_every_library_is_loaded_as_the_real_loader_does() {
     let matrix = Matrix::embedded();
     let facts = matrix.dlopen().unwrap();
     let mut differ = Vec::new();
@@ -178,7 +184,7 @@ fn ldd(file: &Path, environment: &Path) -> (BTreeSet<String>, BTreeSet<PathBuf>)
 
 /// Alone, as `ldd` looks at a file: it knows no process in which others were loaded before.
 #[test]
-fn every_library_is_resolved_as_ldd_does() {
+fn network_every_library_is_resolved_as_ldd_does() {
     let matrix = Matrix::embedded();
     let facts = matrix.dlopen().unwrap();
     let mut differ = Vec::new();

@@ -9,27 +9,38 @@ use serde_json::Value;
 
 use crate::run::{gpulock, succeed, uv};
 
-/// A virtual environment with packages from the index, gone when dropped.
+/// A virtual environment with packages from the index.
 pub struct Environment {
+    path: PathBuf,
+    /// What goes when this is dropped: gpulock's cache, and the environment unless it is kept.
     folder: tempfile::TempDir,
 }
 
 impl Environment {
-    /// Installs requirements with uv, for the Python that is named. `None` without uv.
+    /// Installs requirements with uv, for the Python that is named; gone when dropped. `None` without uv.
     pub fn install(python: &str, requirements: &[String]) -> Option<Self> {
         let folder = crate::run::folder();
         let path = folder.path().join("venv");
-        succeed(uv()?.args(["venv", "--quiet", "--python", python]).arg(&path));
-        // Nothing is kept: these are gigabytes, and each release is installed once.
-        let mut install = uv()?;
-        install.args(["pip", "install", "--quiet", "--no-cache", "--python"]).arg(path.join("bin/python"));
-        succeed(install.args(requirements));
-        Some(Self { folder })
+        fill(&path, python, requirements)?;
+        Some(Self { path, folder })
+    }
+
+    /// The same, kept under a name for the next test and the next run.
+    pub fn kept(name: &str, python: &str, requirements: &[String]) -> Option<Self> {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("environments").join(name);
+        let complete = path.join("complete");
+        let wanted = requirements.join("\n");
+        if !fs::read_to_string(&complete).is_ok_and(|known| known == wanted) {
+            succeed(Command::new("rm").arg("-rf").arg(&path));
+            fill(&path, python, requirements)?;
+            fs::write(&complete, wanted).unwrap();
+        }
+        Some(Self { path, folder: crate::run::folder() })
     }
 
     /// The environment's folder.
     pub fn path(&self) -> PathBuf {
-        self.folder.path().join("venv")
+        self.path.clone()
     }
 
     /// What verify says for one GPU and driver, as JSON, and its exit code.
@@ -40,6 +51,15 @@ impl Environment {
             &["--gpu", gpu, "--driver", driver],
         )
     }
+}
+
+/// A virtual environment of its own, without a cache: these are gigabytes, and each release is installed once.
+fn fill(path: &Path, python: &str, requirements: &[String]) -> Option<()> {
+    succeed(uv()?.args(["venv", "--quiet", "--python", python]).arg(path));
+    let mut install = uv()?;
+    install.args(["pip", "install", "--quiet", "--no-cache", "--python"]).arg(path.join("bin/python"));
+    succeed(install.args(requirements));
+    Some(())
 }
 
 /// Runs verify on a path.
@@ -65,7 +85,7 @@ pub fn findings(report: &Value, severities: &[&str]) -> Vec<String> {
 /// torch 2.8.0 with its torchvision and torchaudio: the healthy environment that cases change.
 pub fn healthy() -> Option<Environment> {
     let requirements = ["torch==2.8.0", "torchvision==0.23.0", "torchaudio==2.8.0"];
-    Environment::install("3.11", &requirements.map(str::to_owned))
+    Environment::kept("torch-2.8.0", "3.11", &requirements.map(str::to_owned))
 }
 
 /// A change, what Python shows then, and what verify says.

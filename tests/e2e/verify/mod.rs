@@ -1,7 +1,7 @@
 //! `gpulock verify` on environments that pip or uv made of real wheels.
 
 mod broken;
-mod environment;
+pub mod environment;
 mod packages;
 mod sweep;
 mod tried;
