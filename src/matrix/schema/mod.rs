@@ -23,7 +23,10 @@ pub use env_vars::{
 };
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
 pub use gpu_code::{GpuCodeFile, OptionalCodeRow, PerArchitectureRow, StubRow};
-pub use image::{OsFile, OsRow};
+pub use image::{
+    CudaImageFile, CudaImageRow, DeletedImageRow, FlavorRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile,
+    PythonImageRow, UvRow,
+};
 pub use index::{IndexFile, IndexRow, PackageFile, SnapshotFile, SnapshotPackages};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
