@@ -98,6 +98,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
+    let about_images = images(&mut lock, &manifest, &matrix)?;
     for solution in &mut solutions {
         // Among several targets, a note says which it is about.
         let of_several = requests.len() > 1;
@@ -106,7 +107,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         }
     }
     let notes = solutions.iter().flat_map(|solution| &solution.notes);
-    globals.tell(notes.chain(&source.warnings()));
+    globals.tell(notes.chain(&source.warnings()).chain(&about_images));
     if let Some(old) = old.as_ref().filter(|_| !args.targets.is_empty()) {
         lock.adopt(old, &manifest_targets);
     }
@@ -223,6 +224,20 @@ fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &S
             catalog: source,
         },
     )
+}
+
+/// Gives each target its image and variables, where the manifest has them; what there is to say about the images.
+fn images(lock: &mut Lock, manifest: &Manifest, matrix: &Matrix) -> Result<Vec<Diagnostic>, Failure> {
+    let mut said = Vec::new();
+    for target in &mut lock.targets {
+        target.env.clone_from(&manifest.env);
+        if !manifest.image.is_empty() {
+            let (image, warnings) = lock::choose_image(target, &manifest.image, matrix)?;
+            target.image = Some(image);
+            said.extend(warnings);
+        }
+    }
+    Ok(said)
 }
 
 /// Writes, checks or shows the lock.
