@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod cache;
+mod dockerfile;
 mod image;
 mod modes;
 pub mod program;
