@@ -4,6 +4,7 @@ mod dockerfile;
 mod explain;
 mod export;
 mod globals;
+mod image;
 mod init;
 mod input;
 mod inspect;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::Args as ClapArgs;
 
+use super::image;
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
 use super::{Answer, Format, Globals, output, summary, write};
@@ -44,6 +45,9 @@ pub struct Args {
     /// Resolve this target only, keep the others as they are in the lock; may be repeated
     #[arg(long = "target", value_name = "TARGET", env = "GPULOCK_TARGET", value_delimiter = ',')]
     targets: Vec<String>,
+    /// Ask this address instead of a registry of images: docker.io=https://mirror.example; may be repeated
+    #[arg(long = "registry-mirror", value_name = "REGISTRY=URL", env = "GPULOCK_REGISTRY_MIRROR", value_delimiter = ' ', value_parser = image::mirror)]
+    registry_mirrors: Vec<(String, String)>,
     // Last: its heading holds for what follows.
     #[command(flatten)]
     flags: Flags,
@@ -98,7 +102,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
-    let about_images = images(&mut lock, &manifest, &matrix)?;
+    let about_images = image::fill(&mut lock, old.as_ref(), &manifest, &matrix, &asked(args), globals)?;
     for solution in &mut solutions {
         // Among several targets, a note says which it is about.
         let of_several = requests.len() > 1;
@@ -226,18 +230,9 @@ fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &S
     )
 }
 
-/// Gives each target its image and variables, where the manifest has them; what there is to say about the images.
-fn images(lock: &mut Lock, manifest: &Manifest, matrix: &Matrix) -> Result<Vec<Diagnostic>, Failure> {
-    let mut said = Vec::new();
-    for target in &mut lock.targets {
-        target.env.clone_from(&manifest.env);
-        if !manifest.image.is_empty() {
-            let (image, warnings) = lock::choose_image(target, &manifest.image, matrix)?;
-            target.image = Some(image);
-            said.extend(warnings);
-        }
-    }
-    Ok(said)
+/// What the flags say of registries: a check asks none, since it is to give the same answer every time.
+fn asked(args: &Args) -> image::Asked<'_> {
+    image::Asked { registries: !args.check, anew: args.upgrade, mirrors: &args.registry_mirrors }
 }
 
 /// Writes, checks or shows the lock.

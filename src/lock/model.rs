@@ -95,6 +95,11 @@ impl Image {
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         [&self.base, &self.uv, &self.small].into_iter().flatten()
     }
+
+    /// The same, to be changed.
+    pub fn references_mut(&mut self) -> impl Iterator<Item = &mut Reference> {
+        [&mut self.base, &mut self.uv, &mut self.small].into_iter().flatten()
+    }
 }
 
 /// How the driver carries the CUDA of the build.
