@@ -163,6 +163,8 @@ fn every_flavor_and_system() {
         assert_eq!(text.contains("uv python install"), image.uv.is_some(), "{flavor} {os}");
         assert_eq!(text.contains("NVIDIA_REQUIRE_CUDA to cuda>=12.8"), flavor != "slim");
         assert_eq!(text.contains("TORCH_CUDA_ARCH_LIST=\"12.0\""), flavor == "devel");
+        // A link to the interpreter, as uv makes it, would be no home for a virtual environment.
+        assert!(text.contains("\"$(readlink -f \"$(command -v python3.11)\")\" -m venv /opt/venv"));
         assert!(!text.contains("cudnn-"), "a second cuDNN: {text}");
         let user = all.iter().rposition(|(name, _)| name == "USER").unwrap();
         assert_eq!(all[user].1, "10001");
