@@ -28,7 +28,7 @@ fn network_hadolint_has_no_warning() {
             // Variables of every kind, and two GPUs.
             let manifest = format!(
                 "[stack]\ntorch = \"2.8.0\"\npython = \"3.11\"\n[target.cluster]\ngpus = [\"A100\", \"RTX 5090\"]\n\
-                 driver = \"580\"\n[image]\nos = \"{os}\"\nflavor = \"{flavor}\"\n[env]\nA = 'a\"b\\'\nB = \"$c `d`\"\nC = \"\"\n"
+                 driver = \"580\"\n[image]\nos = \"{os}\"\nflavor = \"{flavor}\"\n[env]\nA = 'a\"b\\'\nB = \"$c `d`\"\nC = \"\"\nD = \"it's\"\n"
             );
             fs::write(folder.path().join("gpulock.toml"), manifest).unwrap();
             let gpulock = || gpulock(folder.path(), &folder.path().join("cache"));

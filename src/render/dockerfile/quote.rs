@@ -36,9 +36,20 @@ fn quote(text: &str) -> Result<String, Error> {
     Ok(quoted + "\"")
 }
 
-/// One word of a RUN line.
+/// One word of a RUN line: in single quotes, or in double ones where a linter would take single ones for a mistake.
 fn shell(text: &str) -> Result<String, Error> {
-    Ok(format!("'{}'", one_line(text)?.replace('\'', r"'\''")))
+    let text = one_line(text)?;
+    if !text.contains(['$', '`', '\\', '\'']) {
+        return Ok(format!("'{text}'"));
+    }
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        if ['\\', '"', '$', '`'].contains(&c) {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    Ok(quoted + "\"")
 }
 
 /// Text of a comment.

@@ -116,6 +116,17 @@ fn shell_words(line: &str) -> Vec<String> {
                 let word = word.get_or_insert_default();
                 word.extend(chars.by_ref().take_while(|c| *c != '\''));
             }
+            '"' => {
+                let word = word.get_or_insert_default();
+                while let Some(c) = chars.next().filter(|c| *c != '"') {
+                    match c {
+                        '\\' => word.push(chars.next().filter(|c| "\\\"$`".contains(*c)).unwrap()),
+                        // Would expand; only the template's own may.
+                        '$' | '`' => word.push('\u{1}'),
+                        c => word.push(c),
+                    }
+                }
+            }
             '\\' => word.get_or_insert_default().push(chars.next().unwrap()),
             c if c.is_whitespace() => words.extend(word.take()),
             c => word.get_or_insert_default().push(c),
@@ -383,7 +394,10 @@ proptest! {
         let runs: Vec<Vec<String>> =
             instructions(&text).iter().filter(|(name, _)| name == "RUN").map(|(_, rest)| shell_words(rest)).collect();
         let verify = runs.iter().find(|words| words.contains(&"--target".to_owned())).unwrap();
-        prop_assert_eq!(verify.last(), Some(&name));
+        let target = verify.iter().position(|word| word == "--target").unwrap();
+        let set = lock.targets[0].env.iter().flat_map(|(name, value)| ["--set-env".into(), format!("{name}={value}")]);
+        let expected: Vec<String> = std::iter::once(name.clone()).chain(set).collect();
+        prop_assert_eq!(&verify[target + 1..], &expected[..]);
         let line = format!("torch @ https://files.invalid/{url} --hash=sha256:{}", "4".repeat(64));
         prop_assert!(runs.iter().any(|words| words.contains(&line)), "{}", text);
     }
