@@ -1,8 +1,10 @@
 //! The command line: one file a command, each reading like the pipeline.
 
+mod dockerfile;
 mod explain;
 mod export;
 mod globals;
+mod image;
 mod init;
 mod input;
 mod inspect;
@@ -46,6 +48,8 @@ enum Command {
     Init(init::Args),
     /// Print the lock as requirements, constraints or pylock, or write it into pyproject.toml for uv
     Export(export::Args),
+    /// Write a Dockerfile for a target of the lock
+    Dockerfile(dockerfile::Args),
     /// Show what shared libraries say of themselves: needs, versions, what they are, GPU code
     Inspect(inspect::Args),
     /// Show the chain of facts that chose a package's version
@@ -94,6 +98,7 @@ pub fn main() -> ExitCode {
         Command::Resolve(args) => resolve::run(args, globals),
         Command::Init(args) => init::run(args, globals),
         Command::Export(args) => export::run(args, globals),
+        Command::Dockerfile(args) => dockerfile::run(args, globals),
         Command::Inspect(args) => inspect::run(args, globals),
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),

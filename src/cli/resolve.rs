@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::Args as ClapArgs;
 
+use super::image;
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
 use super::{Answer, Format, Globals, output, summary, write};
@@ -44,6 +45,9 @@ pub struct Args {
     /// Resolve this target only, keep the others as they are in the lock; may be repeated
     #[arg(long = "target", value_name = "TARGET", env = "GPULOCK_TARGET", value_delimiter = ',')]
     targets: Vec<String>,
+    /// Ask this address instead of a registry of images: docker.io=https://mirror.example; may be repeated
+    #[arg(long = "registry-mirror", value_name = "REGISTRY=URL", env = "GPULOCK_REGISTRY_MIRROR", value_delimiter = ' ', value_parser = image::mirror)]
+    registry_mirrors: Vec<(String, String)>,
     // Last: its heading holds for what follows.
     #[command(flatten)]
     flags: Flags,
@@ -98,6 +102,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
+    let about_images = image::fill(&mut lock, old.as_ref(), &manifest, &matrix, &asked(args), globals)?;
     for solution in &mut solutions {
         // Among several targets, a note says which it is about.
         let of_several = requests.len() > 1;
@@ -106,7 +111,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         }
     }
     let notes = solutions.iter().flat_map(|solution| &solution.notes);
-    globals.tell(notes.chain(&source.warnings()));
+    globals.tell(notes.chain(&source.warnings()).chain(&about_images));
     if let Some(old) = old.as_ref().filter(|_| !args.targets.is_empty()) {
         lock.adopt(old, &manifest_targets);
     }
@@ -223,6 +228,11 @@ fn make(solutions: &[Solution], manifest: &Manifest, matrix: &Matrix, source: &S
             catalog: source,
         },
     )
+}
+
+/// What the flags say of registries: a check asks none, since it is to give the same answer every time.
+fn asked(args: &Args) -> image::Asked<'_> {
+    image::Asked { registries: !args.check, anew: args.upgrade, mirrors: &args.registry_mirrors }
 }
 
 /// Writes, checks or shows the lock.

@@ -16,7 +16,7 @@ use crate::matrix::{Matrix, Snapshot};
 use crate::python::{
     Catalog, CatalogError, Library, MarkerEnv, PackageMetadata, PackageName, Platform, PythonVersion, Release, Wheel,
 };
-use crate::registry::{Client, Mode, Options};
+use crate::registry::{Client, Mode, Options, Registries};
 use crate::version::Pep440;
 
 /// The catalog of a run, and the URLs of its indexes.
@@ -174,6 +174,19 @@ pub fn client(indexes: &[(String, String)], globals: &Globals, revalidate: bool)
     options.progress = Arc::new(Bar::new(globals));
     options.revalidate = revalidate;
     Ok(Client::new(options))
+}
+
+/// Registries of images as flags and environment set them. They are asked for what a lock can do without, so not often.
+///
+/// # Errors
+/// Mirrors, environment variables or a Docker configuration that are no good.
+pub fn registries(mirrors: &[(String, String)], globals: &Globals) -> Result<Registries, Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let mut options = Options::from_environment([], &env)?;
+    options.mode = if globals.offline { Mode::CacheOnly } else { Mode::Online };
+    options.progress = Arc::new(Bar::new(globals));
+    options.timing.retries = 1;
+    Registries::new(options, &env, mirrors)
 }
 
 /// `NAME=URL` over the index of that name; each index once.

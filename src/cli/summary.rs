@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Globals;
-use crate::lock::{Code, Gpu, Lock, Target, Tier, Wheel};
+use crate::lock::{Code, Gpu, Image, Lock, Reference, Target, Tier, Wheel};
 use crate::report::human::printable;
 use crate::resolve::Conflict;
 
@@ -36,6 +36,9 @@ fn target(lock: &Lock, target: &Target) -> String {
     if let Some(glibc) = &target.glibc {
         line("glibc", format!("{glibc} or later"));
     }
+    if let Some(image) = &target.image {
+        line("image", self::image(image));
+    }
     let pending: Vec<&str> = target.pending().map(|name| name.as_str()).collect();
     let wheels = target.packages.values().filter_map(|package| lock.wheel(package));
     let (size, libraries) =
@@ -63,6 +66,16 @@ fn gpu(gpu: &Gpu) -> String {
     };
     let sm = if gpu.name == gpu.sm { String::new() } else { format!(" ({})", gpu.sm) };
     format!("{}{sm} {served}", gpu.name)
+}
+
+fn image(image: &Image) -> String {
+    match &image.base {
+        Some(Reference { name, digest }) => {
+            let digest = digest.as_ref().map(|digest| format!("@{digest}")).unwrap_or_default();
+            format!("{name}{digest}")
+        }
+        None => format!("none known for {} on {}", image.flavor, image.os),
+    }
 }
 
 fn driver(target: &Target) -> String {
@@ -172,12 +185,16 @@ fn facts(before: &Target, target: &Target) -> Vec<String> {
             ("NCCL", known(one.nccl.as_ref().map(ToString::to_string))),
             ("driver", driver(one)),
             ("GPUs", one.gpus.iter().map(gpu).collect::<Vec<_>>().join(", ")),
+            ("image", one.image.as_ref().map_or_else(|| "none".into(), image)),
         ]
     };
     let mut facts: Vec<String> = std::iter::zip(pairs(before), pairs(target))
         .filter(|(was, is)| was != is)
         .map(|((what, was), (_, is))| format!("{what} {was} -> {is}"))
         .collect();
+    if before.env != target.env {
+        facts.push("variables for the image and the job".into());
+    }
     if facts.is_empty() {
         facts.push("who needs a package, its extras, or which facts are inferred".into());
     }

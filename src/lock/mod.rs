@@ -2,6 +2,7 @@
 //!
 //! Pure text in both directions: [`Lock::parse`] and [`Lock::to_text`]; files are read and written by the command line.
 
+mod image;
 mod model;
 mod read;
 mod solution;
@@ -17,11 +18,12 @@ pub use write::MARK;
 
 use crate::manifest::Manifest;
 
+pub use image::choose as choose_image;
 pub use solution::Origin;
 
 pub use model::{
-    Artefact, Code, DEFAULT_INDEX, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION,
-    Wheel,
+    Artefact, Code, DEFAULT_INDEX, DriverSupport, FileDigest, Gpu, Image, Lock, Package, REVISION, Reference, Target,
+    Tier, VERSION, Wheel,
 };
 
 /// What [`Lock::inputs`] is for a manifest: the hash of its normal form.

@@ -7,8 +7,9 @@ use crate::version::{Cuda, Cudnn, Driver, Glibc, Nccl, Pep440};
 
 /// The version of the format that is written, and the newest that is read.
 pub const VERSION: u64 = 1;
-/// Additions to that version: a lock of a newer revision is read, and what it adds is passed over.
-pub const REVISION: u64 = 0;
+/// Additions to that version: a lock of a newer revision is read, and what it adds is passed over. A lock says the least
+/// revision that has what it holds.
+pub const REVISION: u64 = 1;
 
 /// Name of the index that tools use when they are told of none.
 pub const DEFAULT_INDEX: &str = "pypi";
@@ -55,8 +56,50 @@ pub struct Target {
     pub gpus: Vec<Gpu>,
     /// Facts that the choice rests on and that nobody has read or documented, by name.
     pub inferred: BTreeSet<String>,
+    /// The image to build, where the manifest has `[image]`; since revision 1.
+    pub image: Option<Image>,
+    /// Variables for the image and the job: the manifest's `[env]`; since revision 1.
+    pub env: BTreeMap<String, String>,
     /// The closure.
     pub packages: BTreeMap<PackageName, Package>,
+}
+
+/// The image of a target, and what it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Operating system: `ubuntu22.04`.
+    pub os: String,
+    /// `slim`, `base`, `runtime` or `devel`.
+    pub flavor: String,
+    /// What it is built on; absent when the matrix knows none.
+    pub base: Option<Reference>,
+    /// The image of uv, which installs the Python; absent when `base` has it.
+    pub uv: Option<Reference>,
+    /// The bare system, for the small image beside a `devel` one; absent for other flavors.
+    pub small: Option<Reference>,
+    /// `NVIDIA_REQUIRE_CUDA` of `base`: `cuda>=12.8`; absent when it has none or nobody has read it.
+    pub requires: Option<String>,
+}
+
+/// An image in a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Repository and tag: `nvidia/cuda:12.8.1-base-ubuntu22.04`.
+    pub name: String,
+    /// Digest of its index, `sha256:` and hex; absent when no registry was asked.
+    pub digest: Option<String>,
+}
+
+impl Image {
+    /// Every image that a build takes from a registry, the base first.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        [&self.base, &self.uv, &self.small].into_iter().flatten()
+    }
+
+    /// The same, to be changed.
+    pub fn references_mut(&mut self) -> impl Iterator<Item = &mut Reference> {
+        [&mut self.base, &mut self.uv, &mut self.small].into_iter().flatten()
+    }
 }
 
 /// How the driver carries the CUDA of the build.
@@ -167,6 +210,11 @@ pub struct FileDigest {
 }
 
 impl Lock {
+    /// The least revision that has what this lock holds.
+    pub fn revision(&self) -> u64 {
+        u64::from(self.targets.iter().any(|target| target.image.is_some() || !target.env.is_empty()))
+    }
+
     /// The target of that name.
     pub fn target(&self, name: &str) -> Option<&Target> {
         self.targets.iter().find(|target| target.name == name)

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{
-    Artefact, Code, DriverSupport, FileDigest, Gpu, Lock, Package, REVISION, Target, Tier, VERSION, Wheel,
+    Artefact, Code, DriverSupport, FileDigest, Gpu, Image, Lock, Package, REVISION, Reference, Target, Tier, VERSION,
+    Wheel,
 };
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
-use crate::manifest::Invalid;
 use crate::manifest::reader::{Reader, Section, parse_toml};
 use crate::manifest::without_credentials;
+use crate::manifest::{FLAVORS, Invalid};
 use crate::python::{PackageName, Runtime, WheelName};
 use crate::version::pep440::local_label;
 use crate::version::{Capability, CodeKind, Constraint, Driver, GpuCode, ParseError, Pep440};
@@ -37,7 +38,7 @@ impl Lock {
         }
         let document = parse_toml(source).map_err(explain)?;
         let root = Section::root(&document);
-        let mut reader = LockReader { reader: Reader::new(source), strict: true };
+        let mut reader = LockReader { reader: Reader::new(source), strict: true, revision: 0 };
         reader.version(&root, name)?;
         let lock = reader.lock(&root);
         reader.reader.finish(lock).map_err(explain)
@@ -58,7 +59,10 @@ fn explain(mut failure: Failure) -> Failure {
 /// Reads tables of the lock; what a newer revision added is passed over.
 struct LockReader<'s> {
     reader: Reader<'s>,
+    /// Unknown keys are errors.
     strict: bool,
+    /// The revision that the lock says.
+    revision: u64,
 }
 
 impl LockReader<'_> {
@@ -87,8 +91,8 @@ impl LockReader<'_> {
                 return refuse("lock-incomplete", message, ANEW);
             }
         }
-        let newer = self.reader.number(root, "revision").filter(|revision| *revision > REVISION);
-        self.strict = newer.is_none();
+        self.revision = self.reader.number(root, "revision").unwrap_or(0);
+        self.strict = self.revision <= REVISION;
         Ok(())
     }
 
@@ -172,13 +176,13 @@ impl LockReader<'_> {
     }
 
     fn target(&mut self, section: &Section<'_>, lock: &Lock) -> Option<Target> {
-        self.only(
-            section,
-            &[
-                "name", "platform", "glibc", "python", "torch", "variant", "cuda", "cudnn", "nccl", "driver", "gpus",
-                "inferred", "packages",
-            ],
-        );
+        const KEYS: [&str; 15] = [
+            "name", "platform", "glibc", "python", "torch", "variant", "cuda", "cudnn", "nccl", "driver", "gpus",
+            "inferred", "packages", "image", "env",
+        ];
+        // What a revision added is no part of a lock that says an earlier one.
+        let known = if self.revision == 0 { &KEYS[..KEYS.len() - 2] } else { &KEYS };
+        self.only(section, known);
         let name = self.required(section, "name", word);
         let platform = self.required(section, "platform", parsed);
         let glibc = self.reader.value(section, "glibc", parsed);
@@ -200,6 +204,10 @@ impl LockReader<'_> {
         let runtime = platform.zip(python).map(|(platform, python)| Runtime { platform, python, glibc: glibc.clone() });
         let inferred = self.reader.texts(section, "inferred").unwrap_or_default();
         let inferred = inferred.into_iter().map(|text| text.value.to_owned()).collect();
+        let (image, env) = match self.revision {
+            0 => (None, BTreeMap::new()),
+            _ => (self.image(section), self.env(section)),
+        };
         let mut packages = BTreeMap::new();
         for entry in self.reader.sections(section, "packages", "an entry of `packages`") {
             let Some((name, package)) = self.package(&entry, lock, runtime.as_ref()) else { continue };
@@ -224,8 +232,49 @@ impl LockReader<'_> {
             driver,
             gpus,
             inferred,
+            image,
+            env,
             packages,
         })
+    }
+
+    fn image(&mut self, section: &Section<'_>) -> Option<Image> {
+        if !section.has("image") {
+            return None;
+        }
+        let image = self.reader.section(section, "image", "`image`".into())?;
+        self.only(&image, &["os", "flavor", "ref", "digest", "uv", "uv-digest", "small", "small-digest", "requires"]);
+        let flavor = |text: &str| one_of(&FLAVORS, |flavor| flavor, text).map(str::to_owned);
+        let os = self.required(&image, "os", word);
+        let flavor = self.required(&image, "flavor", flavor);
+        let base = self.reference(&image, "ref", "digest");
+        let uv = self.reference(&image, "uv", "uv-digest");
+        let small = self.reference(&image, "small", "small-digest");
+        let requires = self.reader.value(&image, "requires", word);
+        Some(Image { os: os?, flavor: flavor?, base, uv, small, requires })
+    }
+
+    /// The image at `key`, with the digest at another.
+    fn reference(&mut self, section: &Section<'_>, key: &str, digest_key: &str) -> Option<Reference> {
+        let name = self.reader.value(section, key, reference);
+        let digest = self.reader.value(section, digest_key, prefixed_sha256);
+        if !section.has(key) && section.has(digest_key) {
+            self.dangling(section.key_span(digest_key), format!("`{digest_key}` of an image that is not named"));
+        }
+        Some(Reference { name: name?, digest })
+    }
+
+    fn env(&mut self, section: &Section<'_>) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        for entry in self.reader.sections(section, "env", "an entry of `env`") {
+            self.only(&entry, &["name", "value"]);
+            let (name, value) = (self.required(&entry, "name", variable), self.text(&entry, "value"));
+            let Some((name, value)) = name.zip(value) else { continue };
+            if env.insert(name.clone(), value).is_some() {
+                self.broken(entry.value_span("name"), format!("variable `{name}` stands twice"));
+            }
+        }
+        env
     }
 
     /// Who asks for a package is one of the target's packages, or the manifest.
@@ -360,11 +409,7 @@ impl LockReader<'_> {
     }
 
     fn hash(&mut self, root: &Section<'_>, key: &str) -> String {
-        let hash = |text: &str| match text.strip_prefix("sha256:") {
-            Some(hex) => sha256_hex(hex).map(|_| text.to_owned()),
-            None => Err(invalid(format!("`{text}` is not `sha256:` and a hash"))),
-        };
-        self.required(root, key, hash).unwrap_or_default()
+        self.required(root, key, prefixed_sha256).unwrap_or_default()
     }
 
     fn text(&mut self, section: &Section<'_>, key: &str) -> Option<String> {
@@ -444,6 +489,31 @@ fn sha256_hex(text: &str) -> Result<String, Invalid> {
     match text.len() == 64 && text.bytes().all(hex) {
         true => Ok(text.to_owned()),
         false => Err(invalid(format!("`{text}` is not a SHA-256 in lower-case hex"))),
+    }
+}
+
+fn prefixed_sha256(text: &str) -> Result<String, Invalid> {
+    match text.strip_prefix("sha256:") {
+        Some(hex) => sha256_hex(hex).map(|_| text.to_owned()),
+        None => Err(invalid(format!("`{text}` is not `sha256:` and a hash"))),
+    }
+}
+
+/// Name of an image with its tag, in the characters that names of images are made of.
+fn reference(text: &str) -> Result<String, Invalid> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "./:_-".contains(c);
+    match text.chars().all(good) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        true => Ok(text.to_owned()),
+        false => Err(invalid(format!("`{text}` is not the name of an image"))),
+    }
+}
+
+/// Name of an environment variable.
+fn variable(text: &str) -> Result<String, Invalid> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match text.chars().all(good) && text.starts_with(|c: char| !c.is_ascii_digit()) {
+        true => Ok(text.to_owned()),
+        false => Err(invalid(format!("`{text}` is not the name of an environment variable"))),
     }
 }
 

@@ -114,6 +114,8 @@ fn target(solution: &Solution) -> Target {
         },
         gpus: solution.gpus.iter().map(gpu).collect(),
         inferred: solution.inferred.iter().cloned().collect(),
+        image: None,
+        env: BTreeMap::new(),
         packages: solution.packages.iter().map(package).collect::<BTreeMap<_, _>>(),
     }
 }

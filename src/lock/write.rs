@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{Artefact, DriverSupport, FileDigest, Lock, Package, REVISION, Target, VERSION, Wheel};
+use super::model::{Artefact, DriverSupport, FileDigest, Image, Lock, Package, Reference, Target, VERSION, Wheel};
 use crate::manifest::without_credentials;
 use crate::python::PackageName;
 
@@ -15,7 +15,7 @@ impl Lock {
         // An artefact's line is about 300 bytes.
         let mut out = String::with_capacity(1024 + 300 * self.wheels.len());
         let _ = writeln!(out, "{MARK} Change gpulock.toml and run `gpulock resolve`.");
-        let _ = writeln!(out, "version = {VERSION}\nrevision = {REVISION}");
+        let _ = writeln!(out, "version = {VERSION}\nrevision = {}", self.revision());
         let _ = writeln!(out, "inputs = {}\nmatrix = {}", quoted(&self.inputs), quoted(&self.matrix));
         for (name, url) in &self.indexes {
             let url = without_credentials(url);
@@ -65,11 +65,39 @@ fn write_target(out: &mut String, target: &Target) {
     if !target.inferred.is_empty() {
         let _ = writeln!(out, "inferred = {}", list(target.inferred.iter().map(String::as_str)));
     }
+    if let Some(image) = &target.image {
+        let _ = writeln!(out, "image = {}", self::image(image));
+    }
+    if !target.env.is_empty() {
+        out.push_str("env = [\n");
+        for (name, value) in &target.env {
+            let fields = [("name", name.clone()), ("value", value.clone())];
+            let _ = writeln!(out, "    {},", inline(fields));
+        }
+        out.push_str("]\n");
+    }
     out.push_str("packages = [\n");
     for (name, package) in &target.packages {
         let _ = writeln!(out, "    {},", package_line(name, package));
     }
     out.push_str("]\n");
+}
+
+fn image(image: &Image) -> String {
+    let name = |reference: &Option<Reference>| reference.as_ref().map(|reference| reference.name.clone());
+    let digest = |reference: &Option<Reference>| reference.as_ref().and_then(|reference| reference.digest.clone());
+    let fields = [
+        ("os", Some(image.os.clone())),
+        ("flavor", Some(image.flavor.clone())),
+        ("ref", name(&image.base)),
+        ("digest", digest(&image.base)),
+        ("uv", name(&image.uv)),
+        ("uv-digest", digest(&image.uv)),
+        ("small", name(&image.small)),
+        ("small-digest", digest(&image.small)),
+        ("requires", image.requires.clone()),
+    ];
+    inline(fields.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))))
 }
 
 fn driver(driver: &DriverSupport) -> String {

@@ -14,7 +14,7 @@ mod write;
 pub use crate::python::Platform;
 pub use checks::RULES;
 pub use model::{Ask, Check, Index, Level, Manifest, Places, PythonAsk, Stack, Target};
-pub use parse::{parse, parse_pyproject};
+pub use parse::{FLAVORS, parse, parse_pyproject};
 pub use value::{
     Invalid, parse_cuda, parse_cudnn, parse_driver, parse_glibc, parse_nccl, parse_package, parse_package_name,
     parse_platform, parse_python, parse_specifiers, parse_text, parse_variant,

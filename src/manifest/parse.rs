@@ -18,7 +18,8 @@ const TARGET: [&str; 5] = ["platform", "glibc", "gpus", "driver", "forward-compa
 const INDEX: [&str; 3] = ["name", "url", "packages"];
 const PACKAGE: [&str; 2] = ["version", "extras"];
 const IMAGE: [&str; 2] = ["os", "flavor"];
-const FLAVORS: [&str; 3] = ["base", "runtime", "devel"];
+/// What `flavor` in [image] may be.
+pub const FLAVORS: [&str; 4] = ["slim", "base", "runtime", "devel"];
 
 /// Reads `gpulock.toml`; `name` is what messages call it.
 ///

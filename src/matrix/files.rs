@@ -11,13 +11,15 @@ use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 
 /// Files of the matrix that stand alone; all others lie in folders of their kind. A directory that has all of them is a
 /// matrix of its own.
-pub(super) const SINGLE: [&str; 9] = [
+pub(super) const SINGLE: [&str; 11] = [
     "dlopen.toml",
     "driver.toml",
     "env-vars.toml",
     "gpu-code.toml",
     "gpu.toml",
+    "image/nvidia-cuda.toml",
     "image/os.toml",
+    "image/python.toml",
     "index.toml",
     "package.toml",
     "snapshot/INDEX.toml",

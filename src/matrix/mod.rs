@@ -12,6 +12,7 @@ mod env_vars;
 mod files;
 mod gpu;
 mod gpu_code;
+mod image;
 mod load;
 mod package;
 pub mod schema;
@@ -28,6 +29,7 @@ pub use env_vars::{EnvVarFacts, Renamed};
 pub use files::Files;
 pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
 pub use gpu_code::{GpuCodeFacts, Usage};
+pub use image::{CudaImage, ImageFacts};
 pub use package::matches_any;
 pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
@@ -51,6 +53,7 @@ pub struct Matrix {
     index: OnceCell<IndexFile>,
     package: OnceCell<PackageFile>,
     os: OnceCell<OsFile>,
+    image: OnceCell<ImageFacts>,
 }
 
 /// `OnceCell::get_or_try_init`, which is not stable yet.
@@ -171,6 +174,14 @@ impl Matrix {
     /// As [`Matrix::cuda`].
     pub fn os(&self) -> Result<&OsFile, Failure> {
         once(&self.os, || self.files.read("image/os.toml"))
+    }
+
+    /// Images to build on.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn image(&self) -> Result<&ImageFacts, Failure> {
+        once(&self.image, || ImageFacts::read(&self.files))
     }
 
     /// When the snapshot was taken; `None` when it does not say.

@@ -1,6 +1,7 @@
 //! What other tools read, made from the lock alone: what is not in the lock cannot reach it.
 
 mod constraints;
+pub mod dockerfile;
 mod pylock;
 mod requirements;
 mod uv;
@@ -117,7 +118,7 @@ pub fn choose<'l>(lock: &'l Lock, name: Option<&str>) -> Result<&'l Target, Fail
 }
 
 /// Refuses a target with artefacts whose hash is not known.
-fn all_known(target: &Target, format: Format) -> Result<(), Failure> {
+fn all_known(target: &Target, format: impl fmt::Display) -> Result<(), Failure> {
     let pending: Vec<String> = target
         .pending()
         .map(|name| match target.packages.get(name) {

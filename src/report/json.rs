@@ -1,9 +1,11 @@
 //! Results as JSON for programs: fields of a version are added to, never renamed (DESIGN: machine-readable output).
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::lock::{Lock, Package, Target};
+use crate::lock::{Image, Lock, Package, Reference, Target};
 use crate::resolve::{Conflict, Fact, Gives, Repair};
 
 /// `gpulock.lock/1`: the lock, with the packages of each target in full. `version` is that of the lock's format.
@@ -26,7 +28,7 @@ pub fn lock(lock: &Lock) -> String {
     text(&Json {
         schema: "gpulock.lock/1",
         version: crate::lock::VERSION,
-        revision: crate::lock::REVISION,
+        revision: lock.revision(),
         inputs: &lock.inputs,
         matrix: &lock.matrix,
         indexes: lock
@@ -49,7 +51,49 @@ struct TargetJson<'l> {
     stack: StackJson<'l>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inferred: Vec<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageJson<'l>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    env: &'l BTreeMap<String, String>,
     packages: Vec<PackageJson<'l>>,
+}
+
+#[derive(Serialize)]
+struct ImageJson<'l> {
+    os: &'l str,
+    flavor: &'l str,
+    #[serde(flatten)]
+    base: Option<ReferenceJson<'l>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uv: Option<ReferenceJson<'l>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    small: Option<ReferenceJson<'l>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requires: Option<&'l str>,
+}
+
+#[derive(Serialize)]
+struct ReferenceJson<'l> {
+    #[serde(rename = "ref")]
+    name: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'l str>,
+}
+
+impl<'l> ImageJson<'l> {
+    fn new(image: &'l Image) -> Self {
+        let reference = |one: &'l Option<Reference>| {
+            one.as_ref().map(|one| ReferenceJson { name: &one.name, digest: one.digest.as_deref() })
+        };
+        Self {
+            os: &image.os,
+            flavor: &image.flavor,
+            base: reference(&image.base),
+            uv: reference(&image.uv),
+            small: reference(&image.small),
+            requires: image.requires.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -142,6 +186,8 @@ impl<'l> TargetJson<'l> {
                 nccl: shown(target.nccl.as_ref().map(|value| value as _)),
             },
             inferred: target.inferred.iter().map(String::as_str).collect(),
+            image: target.image.as_ref().map(ImageJson::new),
+            env: &target.env,
             packages: target
                 .packages
                 .iter()

@@ -4,6 +4,7 @@
 //! nginx alone. `cargo test --release --test e2e -- --nocapture --test-threads=1` shows the figures.
 
 mod agreement;
+mod dockerfile;
 mod gpu_code;
 mod install;
 mod known;

@@ -2,7 +2,7 @@
 
 use super::place::{Step, steps};
 use super::{Book, Findings};
-use crate::version::Cuda;
+use crate::version::{Cuda, CudaRelease};
 
 /// The first CUDA that the matrix describes; facts may name older ones.
 const FIRST: Cuda = Cuda { major: 11, minor: 0 };
@@ -102,6 +102,21 @@ impl Book<'_> {
         if cuda >= FIRST && !known && self.whole("cuda/", &self.cudas) {
             let message = format!("CUDA {cuda} is not in the matrix");
             findings.dangling(message, place(), &format!("the matrix as cuda/{cuda}.toml"));
+        }
+    }
+
+    /// A CUDA release that something refers to is described; a minor that is not described at all is another finding.
+    pub(super) fn needs_release(
+        &self,
+        release: &CudaRelease,
+        findings: &mut Findings,
+        place: impl Fn() -> crate::diag::Evidence,
+    ) {
+        self.needs_cuda(release.cuda(), findings, &place);
+        let Some(sheet) = self.cudas.iter().find(|sheet| sheet.value.cuda == release.cuda()) else { return };
+        if sheet.whole && !sheet.value.releases.iter().any(|known| known.version == *release) {
+            let message = format!("CUDA {release} is not in the matrix");
+            findings.dangling(message, place(), &format!("{} as [[release]]", sheet.path));
         }
     }
 

@@ -22,8 +22,8 @@ use self::form::Sheet;
 use self::place::{Source, Step};
 use super::files::Files;
 use super::schema::{
-    CudaFile, CudnnFile, DlopenFile, DriverFile, EnvVarsFile, GpuCodeFile, GpuFile, IndexFile, OsFile, PackageFile,
-    SnapshotFile, TorchFile,
+    CudaFile, CudaImageFile, CudnnFile, DlopenFile, DriverFile, EnvVarsFile, GpuCodeFile, GpuFile, IndexFile, OsFile,
+    PackageFile, PythonImageFile, SnapshotFile, TorchFile,
 };
 use crate::diag::{Diagnostic, Evidence};
 
@@ -113,6 +113,8 @@ struct Book<'a> {
     torches: Vec<Sheet<'a, TorchFile>>,
     dlopen: Option<Sheet<'a, DlopenFile>>,
     os: Option<Sheet<'a, OsFile>>,
+    cuda_image: Option<Sheet<'a, CudaImageFile>>,
+    python_image: Option<Sheet<'a, PythonImageFile>>,
     index: Option<Sheet<'a, IndexFile>>,
     package: Option<Sheet<'a, PackageFile>>,
     snapshot: Option<Sheet<'a, SnapshotFile>>,
@@ -133,6 +135,8 @@ impl<'a> Book<'a> {
             torches: folder(files, "torch/", depth, &mut lost, findings),
             dlopen: file(files, "dlopen.toml", depth, findings),
             os: file(files, "image/os.toml", depth, findings),
+            cuda_image: file(files, "image/nvidia-cuda.toml", depth, findings),
+            python_image: file(files, "image/python.toml", depth, findings),
             index: file(files, "index.toml", depth, findings),
             package: file(files, "package.toml", depth, findings),
             snapshot: file(files, "snapshot/INDEX.toml", depth, findings),

@@ -126,10 +126,9 @@ fn toolkit(book: &Book<'_>, row: &TorchBuildRow, at: &impl Fn(&[Step<'_>]) -> Ev
         let message = format!("CUDA {release} is no release of the CUDA that it was built with");
         return findings.add("matrix-invalid", message, at(steps!["toolkit"]));
     }
-    let Some(sheet) = book.cudas.iter().find(|sheet| sheet.value.cuda == release.cuda()) else { return };
-    if sheet.whole && !sheet.value.releases.iter().any(|known| known.version == release) {
-        let message = format!("CUDA {release} is not in the matrix");
-        findings.dangling(message, at(steps!["toolkit"]), &format!("{} as [[release]]", sheet.path));
+    // That its minor is missing was said of `cuda`.
+    if book.cudas.iter().any(|sheet| sheet.value.cuda == release.cuda()) {
+        book.needs_release(&release, findings, || at(steps!["toolkit"]));
     }
 }
 

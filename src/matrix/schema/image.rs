@@ -1,6 +1,9 @@
-//! `image/os.toml`: the operating systems that images are made of.
+//! `image/*.toml`: the operating systems that images are made of, the images of nvidia/cuda, and where Python is from.
 
 use serde::Deserialize;
+
+use crate::python::PythonVersion;
+use crate::version::{Cuda, CudaRelease, Glibc};
 
 /// `image/os.toml`
 #[derive(Debug, Deserialize)]
@@ -19,6 +22,134 @@ pub struct OsRow {
     pub names: Vec<String>,
     /// The Python that its package `python3` installs: `3.10`.
     pub python: String,
+    /// Its glibc.
+    pub glibc: Glibc,
+    /// Reference of the image that holds the bare system; absent where images are not made of it.
+    pub image: Option<String>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// `image/nvidia-cuda.toml`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CudaImageFile {
+    /// Name of the repository: `nvidia/cuda`.
+    pub repository: String,
+    /// What may stand in a tag for how much of CUDA the image holds.
+    #[serde(rename = "flavor")]
+    pub flavors: Vec<FlavorRow>,
+    /// Images that there are.
+    #[serde(rename = "release")]
+    pub releases: Vec<CudaImageRow>,
+    /// Images that were deleted.
+    #[serde(rename = "deleted")]
+    pub deleted: Vec<DeletedImageRow>,
+    /// What images ask of the driver.
+    #[serde(rename = "requirement")]
+    pub requirements: Vec<ImageRequirementRow>,
+}
+
+/// How much of CUDA an image holds.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FlavorRow {
+    /// As in tags: `runtime`.
+    pub name: String,
+    /// What that is.
+    pub holds: String,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// The images of a CUDA release for some operating systems, in every flavor.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CudaImageRow {
+    /// The release.
+    pub cuda: CudaRelease,
+    /// Operating systems, as in tags: `ubuntu22.04`.
+    pub os: Vec<String>,
+    /// What stands in the tag of an image with cuDNN: `cudnn8`, `cudnn`; absent where nobody has read it.
+    pub cudnn: Option<String>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// A CUDA release whose images were deleted.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DeletedImageRow {
+    /// The release.
+    pub cuda: CudaRelease,
+    /// A release of the same minor that has images.
+    pub successor: CudaRelease,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// `NVIDIA_REQUIRE_CUDA` of the images of a CUDA minor.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ImageRequirementRow {
+    /// The minor.
+    pub cuda: Cuda,
+    /// What the driver has to meet: `cuda>=12.8`, a driver that supports that CUDA natively.
+    pub condition: String,
+    /// Older driver branches that will do too, for GPUs of the brands that the image lists with them.
+    #[serde(default)]
+    pub branches: Vec<u32>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// `image/python.toml`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PythonImageFile {
+    /// Images that hold a Python.
+    #[serde(rename = "image")]
+    pub images: Vec<PythonImageRow>,
+    /// What installs one elsewhere.
+    pub uv: UvRow,
+}
+
+/// Images that hold a Python on an operating system: `python:3.11-slim-bookworm`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PythonImageRow {
+    /// The operating system, by its first name in `os.toml`.
+    pub os: String,
+    /// What stands before the version: `python:`.
+    pub prefix: String,
+    /// What stands after it: `-slim-bookworm`.
+    pub suffix: String,
+    /// The versions.
+    pub pythons: Vec<PythonVersion>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// The image of uv, and the Pythons that it installs.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct UvRow {
+    /// Its reference, with a tag that stays.
+    pub image: String,
+    /// The Pythons.
+    pub pythons: Vec<PythonVersion>,
     /// Where it is from.
     pub source: String,
     /// When that was read.

@@ -25,7 +25,10 @@ pub use env_vars::{
 };
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
 pub use gpu_code::{GpuCodeFile, OptionalCodeRow, PerArchitectureRow, StubRow};
-pub use image::{OsFile, OsRow};
+pub use image::{
+    CudaImageFile, CudaImageRow, DeletedImageRow, FlavorRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile,
+    PythonImageRow, UvRow,
+};
 pub use index::{CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, UnfitRow};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 

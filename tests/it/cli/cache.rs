@@ -8,7 +8,7 @@ use super::program::{GOOD, Place, Ran};
 use crate::registry::server::{Server, html, ranged, reply};
 use crate::registry::wheels::{Made, recipe};
 
-fn torch(version: &str) -> Made {
+pub fn torch(version: &str) -> Made {
     let mut torch = recipe("torch", version);
     torch.metadata = format!("Metadata-Version: 2.1\nName: torch\nVersion: {version}\nRequires-Python: >=3.9\n\n");
     torch.make()

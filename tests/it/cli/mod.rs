@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod cache;
+mod dockerfile;
+mod image;
 mod modes;
 pub mod program;
 mod readme;

@@ -52,6 +52,8 @@ fn every_schema_is_one() {
 fn results_have_their_form() {
     let place = Place::locked();
     holds("lock", &place.run(&["resolve", "--offline", "--format", "json"]).code(0).json());
+    let image = Place::with(&format!("{GOOD}[image]\nflavor = 'devel'\nos = 'ubuntu22.04'\n[env]\nA = 'b'\n"));
+    holds("lock", &image.run(&["resolve", "--offline", "--format", "json"]).code(0).json());
     holds("why", &place.run(&["why", "torch", "--offline", "--format", "json"]).code(0).json());
     let ask = ["--offline", "--format", "json", "--lock", "x.lock"];
     let one_off = |more: &[&str]| Place::empty().run(&[&["resolve"], &ask[..], more].concat());

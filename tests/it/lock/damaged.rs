@@ -58,11 +58,38 @@ fn a_newer_revision_may_add() {
     let with = |revision: u32| {
         SAMPLE
             .replace("revision = 0", &format!("revision = {revision}"))
-            .replace("variant = ", "image = \"x\"\nvariant = ")
+            .replace("variant = ", "novelty = \"x\"\nvariant = ")
             .replace("size = 1 }", "size = 1, mode = \"x\" }")
     };
-    assert_eq!(Lock::parse(&with(1), "gpulock.lock").unwrap(), Lock::parse(SAMPLE, "gpulock.lock").unwrap());
-    says(&with(0), "unknown-key", &["unknown key `image` in [[target]]", "unknown key `mode`"]);
+    assert_eq!(Lock::parse(&with(2), "gpulock.lock").unwrap(), Lock::parse(SAMPLE, "gpulock.lock").unwrap());
+    for known in [0, 1] {
+        says(&with(known), "unknown-key", &["unknown key `novelty` in [[target]]", "unknown key `mode`"]);
+    }
+    let early = SAMPLE.replace("variant = ", "image = { os = \"debian12\", flavor = \"slim\" }\nvariant = ");
+    says(&early, "unknown-key", &["unknown key `image` in [[target]]"]);
+}
+
+#[test]
+fn an_image_is_a_whole_one() {
+    let with = |image: &str| {
+        SAMPLE.replace("revision = 0", "revision = 1").replacen("variant = ", &format!("{image}\nvariant = "), 1)
+    };
+    let whole = "image = { os = \"debian12\", flavor = \"slim\", ref = \"python:3.11-slim-bookworm\" }";
+    assert!(Lock::parse(&with(whole), "gpulock.lock").is_ok());
+    let broken = |from: &str, to: &str, code: &str, what: &str| says(&with(&whole.replace(from, to)), code, &[what]);
+    broken("os = \"debian12\", ", "", "lock-incomplete", "`os` is missing in `image`");
+    broken("\"slim\"", "\"slin\"", "lock-broken", "is none of slim, base, runtime, devel");
+    broken("bookworm\"", "bookworm\\nRUN x\"", "lock-broken", "is not the name of an image");
+    broken("ref =", "digest =", "lock-broken", "is not `sha256:` and a hash");
+    let digest = format!("digest = \"sha256:{}\" }}", "1".repeat(64));
+    broken("ref = \"python:3.11-slim-bookworm\" }", &digest, "lock-dangling", "an image that is not named");
+    let twice = "env = [{ name = \"A\", value = \"1\" }, { name = \"A\", value = \"2\" }]";
+    says(&with(twice), "lock-broken", &["variable `A` stands twice"]);
+    says(
+        &with("env = [{ name = \"A B\", value = \"1\" }]"),
+        "lock-broken",
+        &["not the name of an environment variable"],
+    );
 }
 
 #[test]

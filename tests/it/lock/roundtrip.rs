@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpulock::lock::{
-    Artefact, Code, DriverSupport, FileDigest, Gpu, Lock, Package, Target, Tier, Wheel, inputs_hash, sha256,
+    Artefact, Code, DriverSupport, FileDigest, Gpu, Image, Lock, Package, Reference, Target, Tier, Wheel, inputs_hash,
+    sha256,
 };
 use gpulock::manifest;
 use proptest::collection::{btree_map, btree_set, vec};
@@ -99,6 +100,30 @@ fn libraries() -> impl Strategy<Value = BTreeMap<String, FileDigest>> {
     btree_map(path, digest, 0..3)
 }
 
+fn reference() -> impl Strategy<Value = Reference> {
+    let name = select(vec!["nvidia/cuda:12.8.1-base-ubuntu22.04", "127.0.0.1:5000/python:3.11-slim-bookworm", "a_b"]);
+    let digest = option::of(hex().prop_map(|hex| format!("sha256:{hex}")));
+    (name, digest).prop_map(|(name, digest)| Reference { name: name.into(), digest })
+}
+
+fn image() -> impl Strategy<Value = Image> {
+    let flavor = select(vec!["slim", "base", "runtime", "devel"]);
+    let images = (option::of(reference()), option::of(reference()), option::of(reference()));
+    (word(), flavor, images, option::of(word())).prop_map(|(os, flavor, (base, uv, small), requires)| Image {
+        os,
+        flavor: flavor.into(),
+        base,
+        uv,
+        small,
+        requires,
+    })
+}
+
+/// Variables, with values of every kind.
+fn env() -> impl Strategy<Value = BTreeMap<String, String>> {
+    btree_map(select(vec!["NCCL_DEBUG".to_owned(), "_".to_owned(), "a1".to_owned()]), odd(), 0..3)
+}
+
 fn target() -> impl Strategy<Value = (Target, Vec<(String, Wheel)>)> {
     let codes = [(Code::Sass, Some("sm_90a")), (Code::Ptx, Some("compute_120")), (Code::Unknown, None)];
     let gpu = (odd(), select(vec!["sm_90", "sm_120"]), select(codes.to_vec()))
@@ -122,8 +147,9 @@ fn target() -> impl Strategy<Value = (Target, Vec<(String, Wheel)>)> {
     );
     let packages = btree_map(pick(&NAMES), package("pypi".into()), 0..5);
     let torch = package("pypi".into());
-    (head, stack, driver, vec(gpu, 1..3), btree_set(odd(), 0..3), packages, torch).prop_map(
-        |(head, stack, driver, gpus, inferred, mut pairs, mut of_torch)| {
+    let image = (option::of(image()), env());
+    (head, stack, driver, vec(gpu, 1..3), btree_set(odd(), 0..3), image, packages, torch).prop_map(
+        |(head, stack, driver, gpus, inferred, (image, env), mut pairs, mut of_torch)| {
             let ((name, platform, glibc, python), (torch, variant, cuda, cudnn, nccl)) = (head, stack);
             let mut wheels = Vec::new();
             let mut packages = BTreeMap::new();
@@ -151,6 +177,8 @@ fn target() -> impl Strategy<Value = (Target, Vec<(String, Wheel)>)> {
                 driver,
                 gpus,
                 inferred,
+                image,
+                env,
                 packages,
             };
             (target, wheels)
@@ -183,6 +211,8 @@ proptest! {
     #[test]
     fn every_lock_is_read_back(lock in lock()) {
         let text = lock.to_text();
+        let plain = lock.targets.iter().all(|target| target.image.is_none() && target.env.is_empty());
+        prop_assert_eq!(text.contains("\nrevision = 0\n"), plain);
         let again = Lock::parse(&text, "gpulock.lock").map_err(|failure| TestCaseError::fail(format!("{failure}\n{text}")))?;
         prop_assert_eq!(again.to_text(), text);
         prop_assert_eq!(again, lock);

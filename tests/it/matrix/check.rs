@@ -95,6 +95,32 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("index.toml", "https://", "gopher://", "matrix-invalid", "\"gopher://", "not an http, https or file URL"),
     ("image/os.toml", "\"ubuntu:22.04\"", "\"ubuntu:20.04\"", "matrix-duplicate", "\"ubuntu:20.04\"", "is there twice"),
     ("image/os.toml", "\"3.10\"", "\"three\"", "matrix-invalid", "\"three\"", "a Python version"),
+    (
+        "image/nvidia-cuda.toml",
+        "successor = \"11.7.1\"",
+        "successor = \"11.6.2\"",
+        "matrix-invalid",
+        "\"11.6.2\"",
+        "no release of CUDA 11.7",
+    ),
+    (
+        "image/nvidia-cuda.toml",
+        "cuda = \"11.7.0\"",
+        "cuda = \"11.7.1\"",
+        "matrix-invalid",
+        "\"11.7.1\"",
+        "both as there and as deleted",
+    ),
+    (
+        "image/nvidia-cuda.toml",
+        "\"cuda>=12.8\"",
+        "\"cuda>=12.7\"",
+        "matrix-invalid",
+        "\"cuda>=12.7\"",
+        "requires `cuda>=12.8`",
+    ),
+    ("image/nvidia-cuda.toml", "\"11.1.1\"", "\"11.0.3\"", "matrix-duplicate", "\"ubuntu20.04\"", "CUDA 11.0.3 for"),
+    ("image/python.toml", "\"3.8\", \"3.9\"", "\"3.8\", \"3.8\"", "matrix-duplicate", "\"3.8\"", "Python 3.8 on"),
     // References.
     ("index.toml", "\"torch-cu126\"", "\"torch-cu999\"", "matrix-reference", "\"torch-cu126\"", "index `torch-cu126`"),
     ("torch/2.8.toml", "index = \"pypi\"", "index = \"pipy\"", "matrix-reference", "\"pipy\"", "index `pipy`"),
@@ -112,6 +138,10 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("driver.toml", "cuda = 12\n", "cuda = 14\n", "matrix-reference", "\"12.0\"", "floor of CUDA 12.x"),
     ("driver.toml", "branches = [535]", "branches = [536]", "matrix-reference", "536", "driver branch 536"),
     ("cudnn/9.10.toml", "<=12.9\"", "<=12.7\"", "matrix-reference", "\">=12.0,<=12.7\"", "CUDA 12.7 is not"),
+    ("image/nvidia-cuda.toml", "\"11.1.1\"", "\"11.1.9\"", "matrix-reference", "\"11.1.9\"", "CUDA 11.1.9 is not"),
+    ("image/nvidia-cuda.toml", "\"ubi8\"", "\"ubi7\"", "matrix-reference", "\"ubi7\"", "no system of os.toml"),
+    ("image/python.toml", "os = \"debian13\"", "os = \"debian14\"", "matrix-reference", "\"debian14\"", "no system of"),
+    ("image/nvidia-cuda.toml", "branches = [450, 470]", "branches = [471]", "matrix-reference", "471", "branch 471"),
     // Names.
     ("gpu.toml", "\"A100 80GB PCIe\"", "\"A100 PCIe\", \"NVIDIA RTX 5090\"", "matrix-collision", "", "same name"),
     // The snapshot.

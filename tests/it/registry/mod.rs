@@ -6,6 +6,7 @@ mod names;
 mod network;
 mod nginx;
 mod nginx_server;
+mod oci;
 mod pages;
 mod patience;
 mod proxy;

@@ -1,5 +1,6 @@
 //! Exports: made from the lock alone, refused where the lock does not know enough.
 
+mod dockerfile;
 mod tools;
 
 use std::collections::BTreeMap;

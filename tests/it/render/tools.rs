@@ -133,6 +133,8 @@ fn stage() -> Stage {
         driver: DriverSupport::default(),
         gpus: Vec::new(),
         inferred: BTreeSet::new(),
+        image: None,
+        env: BTreeMap::new(),
         packages,
     });
     let site = Arc::new(site);

@@ -1,0 +1,126 @@
+//! `gpulock dockerfile`: the lock becomes a Dockerfile.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+
+use super::input::{self, Place};
+use super::{Answer, Globals, output};
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::file;
+use crate::lock::{Lock, Target, choose_image};
+use crate::render::{self, dockerfile};
+
+/// Flags of `gpulock dockerfile`.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// The target, where the lock has several
+    #[arg(long, env = "GPULOCK_TARGET")]
+    target: Option<String>,
+    /// Template to use instead of the embedded one
+    #[arg(long, value_name = "FILE", env = "GPULOCK_TEMPLATE")]
+    template: Option<PathBuf>,
+    /// Print the embedded template, for one of your own
+    #[arg(long, conflicts_with_all = ["template", "check", "target", "require_digest"], env = "GPULOCK_PRINT_TEMPLATE")]
+    print_template: bool,
+    /// Write nothing; exit 1 if the file of `-o` [default: Dockerfile] is not the one that would be written
+    #[arg(long, env = "GPULOCK_CHECK")]
+    check: bool,
+    /// Fail when the digest of an image is not in the lock
+    #[arg(long, env = "GPULOCK_REQUIRE_DIGEST")]
+    require_digest: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No lock or a damaged one, an unknown target, artefacts that are pending, no image, a template that is wrong.
+pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    if args.print_template {
+        output::write(globals, dockerfile::TEMPLATE)?;
+        return Ok(Answer::Yes);
+    }
+    let path = input::lock_path(&args.place);
+    let lock = input::read_lock(&path)?;
+    let mut target = render::choose(&lock, args.target.as_deref())?.clone();
+    if target.image.is_none() {
+        usual_image(&mut target, globals)?;
+    }
+    let text = match &args.template {
+        Some(file) => {
+            let text = file::text(file)?;
+            render(&lock, &target, &path, dockerfile::Template { name: &file.display().to_string(), text: &text })?
+        }
+        None => render(&lock, &target, &path, dockerfile::Template::default())?,
+    };
+    digests(&target, args, globals)?;
+    if args.check {
+        return check(&text, globals);
+    }
+    output::write(globals, &text)?;
+    Ok(Answer::Yes)
+}
+
+/// An image for a lock that names none: what `[image]` without any key would give.
+fn usual_image(target: &mut Target, globals: &Globals) -> Result<(), Failure> {
+    let (image, warnings) = choose_image(target, &BTreeMap::new(), &globals.matrix()?)?;
+    globals.tell(&warnings);
+    if let Some(base) = &image.base {
+        let message = format!("the lock names no image for target {}: {} is taken", target.name, base.name);
+        let seen = Evidence::observed("gpulock.lock", format!("target {} has no `image`", target.name));
+        let note = Diagnostic::note("image-not-locked", message, seen);
+        globals.tell([
+            &note.fix("to have it in the lock, add [image] with `flavor = \"slim\"` to gpulock.toml and resolve")
+        ]);
+    }
+    target.image = Some(image);
+    Ok(())
+}
+
+fn render(lock: &Lock, target: &Target, path: &Path, template: dockerfile::Template<'_>) -> Result<String, Failure> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    dockerfile::render(lock, target, &name, template)
+}
+
+/// Says which images have no digest, or fails for them.
+fn digests(target: &Target, args: &Args, globals: &Globals) -> Result<(), Failure> {
+    let images = target.image.iter().flat_map(|image| image.references());
+    let floating: Vec<&str> = images.filter(|image| image.digest.is_none()).map(|image| &*image.name).collect();
+    if floating.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the lock has no digest of {}: what the tag names may change", floating.join(", "));
+    let seen = Evidence::observed("gpulock.lock", format!("`image` of target {}", target.name));
+    let problem = if args.require_digest { Diagnostic::error } else { Diagnostic::warning };
+    let problem = problem("image-without-digest", message, seen);
+    match args.require_digest {
+        true => {
+            Err(Failure::no(problem.fix("leave out --require-digest, or name the digests in a template of your own")))
+        }
+        false => {
+            globals.tell([&problem]);
+            Ok(())
+        }
+    }
+}
+
+fn check(text: &str, globals: &Globals) -> Result<Answer, Failure> {
+    let path = globals.output.clone().unwrap_or_else(|| PathBuf::from("Dockerfile"));
+    let name = path.display().to_string();
+    let Some(old) = file::text_if_there(&path)? else {
+        let problem = Diagnostic::error(
+            "file-missing",
+            format!("there is no {name}"),
+            Evidence::observed(&*name, "no such file"),
+        );
+        return Err(Failure::no(problem.fix(format!("write it: `gpulock dockerfile -o {name}`"))));
+    };
+    if let Some(drift) = dockerfile::drift(&name, &old, text) {
+        return Err(Failure::no(drift));
+    }
+    output::stdout(&format!("{name} is up to date\n"))?;
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,375 @@
+//! Images in registries: takes the name of an image and a platform, gives the digest of what its tag stands for now.
+//!
+//! Specification: OCI distribution 1.1 (manifests by tag), the token authentication of the same registries
+//! (distribution.github.io/distribution/spec/auth/token), and the logins of `~/.docker/config.json`.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::StatusCode;
+use reqwest::blocking::Response;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::credentials::{Credentials, Environment};
+use super::docker::DockerConfig;
+use super::netrc::Netrc;
+use super::options::{IndexSource, Options};
+use super::transport::{Request, Transport, Trouble};
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::python::Platform;
+
+/// Manifests of several platforms come first: their digest is the one to lock.
+const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
+     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json;q=0.5, \
+     application/vnd.docker.distribution.manifest.v2+json;q=0.5";
+const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+/// The specification asks registries to take manifests of at least 4 MiB; more are none.
+const LARGEST: u64 = 4 << 20;
+/// The registry of names that say none, and the host that serves it.
+const DOCKER_HUB: &str = "docker.io";
+const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
+
+/// Registries of images, as flags and environment set them.
+pub struct Registries {
+    transport: Transport,
+    logins: DockerConfig,
+    mirrors: BTreeMap<String, Url>,
+}
+
+/// What a tag stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// `sha256:` and hex: of the index, where there is one.
+    pub digest: String,
+    /// There is no index: the image is of one platform, and the registry does not say which.
+    pub single: bool,
+}
+
+/// An image's name, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Name<'a> {
+    registry: &'a str,
+    repository: String,
+    tag: &'a str,
+}
+
+impl<'a> Name<'a> {
+    /// `python:3.11`, `nvidia/cuda:12.8.1-base-ubuntu22.04`, `ghcr.io/astral-sh/uv:0.13.0`.
+    fn of(image: &'a str) -> Self {
+        let (path, tag) = match image.rsplit_once(':') {
+            // A colon before a slash is that of a port.
+            Some((path, tag)) if !tag.contains('/') => (path, tag),
+            _ => (image, "latest"),
+        };
+        match path.split_once('/') {
+            Some((host, repository)) if host.contains(['.', ':']) || host == "localhost" => {
+                Self { registry: host, repository: repository.to_owned(), tag }
+            }
+            Some(_) => Self { registry: DOCKER_HUB, repository: path.to_owned(), tag },
+            None => Self { registry: DOCKER_HUB, repository: format!("library/{path}"), tag },
+        }
+    }
+}
+
+/// What a registry says when it is asked for a manifest.
+enum Answer {
+    Manifest { media: String, promised: Option<String>, body: Vec<u8> },
+    Challenge(String),
+    Missing,
+    Other(StatusCode),
+}
+
+#[derive(Deserialize)]
+struct Index {
+    manifests: Option<Vec<Entry>>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    platform: Option<EntryPlatform>,
+}
+
+#[derive(Deserialize)]
+struct EntryPlatform {
+    os: String,
+    architecture: String,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl Registries {
+    /// Registries with the time limits and certificate authorities of `options`, the logins of the Docker configuration
+    /// (`DOCKER_CONFIG`, else `~/.docker`), and `mirrors` by the registry that they stand for.
+    ///
+    /// # Errors
+    /// A Docker configuration that cannot be read, a mirror without a usable address.
+    pub fn new(options: Options, env: Environment, mirrors: &[(String, String)]) -> Result<Self, Failure> {
+        let mut urls = BTreeMap::new();
+        for (registry, url) in mirrors {
+            let usable =
+                url.parse::<Url>().ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+            let Some(url) = usable else {
+                let seen = Evidence::observed("--registry-mirror", format!("{registry}=.."));
+                let message = format!("the mirror of the registry {registry} has no usable address");
+                return Err(Failure::unanswerable(
+                    Diagnostic::error("usage", message, seen)
+                        .fix("write REGISTRY=URL, such as docker.io=https://mirror.example"),
+                ));
+            };
+            urls.insert(registry.clone(), url);
+        }
+        // netrc is for package indexes; a registry's login is Docker's.
+        let offline = options.mode == super::Mode::CacheOnly;
+        let transport =
+            Transport::new(options.timing, offline, Netrc::default(), options.authorities, options.progress);
+        Ok(Self { transport, logins: DockerConfig::load(env)?, mirrors: urls })
+    }
+
+    /// The registry that an image is in.
+    pub fn registry<'i>(&self, image: &'i str) -> &'i str {
+        Name::of(image).registry
+    }
+
+    /// The digest of an image for a platform.
+    ///
+    /// # Errors
+    /// `image-registry`: no answer, or none that can be used; `image-missing-tag`: no such tag; `image-unauthorized`;
+    /// `image-digest-mismatch`: the content is not what the registry promises; `image-platform`: not for this platform.
+    pub fn digest(&self, image: &str, platform: Platform) -> Result<Found, Failure> {
+        let name = Name::of(image);
+        let ask = Question { registries: self, image, name: &name, source: self.source(name.registry)? };
+        let (media, promised, body) = ask.manifest()?;
+        let digest = sha256(&body);
+        if let Some(promised) = promised.filter(|promised| *promised != digest) {
+            let fact = format!("the registry says {promised}, its answer has {digest}");
+            return Err(ask.failure(
+                "image-digest-mismatch",
+                "the answer is not the manifest that it is said to be",
+                fact,
+                "do not use this image; try again later, and tell whoever runs the registry if it stays so",
+            ));
+        }
+        let index: Index = serde_json::from_slice(&body).map_err(|error| {
+            ask.failure("image-registry", "the answer is no manifest", format!("{media}: {error}"), CHECK)
+        })?;
+        let Some(manifests) = index.manifests else { return Ok(Found { digest, single: true }) };
+        let architecture = if platform.machine() == "aarch64" { "arm64" } else { "amd64" };
+        let platforms: Vec<EntryPlatform> = manifests.into_iter().filter_map(|entry| entry.platform).collect();
+        if !platforms.iter().any(|one| one.os == "linux" && one.architecture == architecture) {
+            let known: Vec<String> = platforms.iter().map(|one| format!("{}/{}", one.os, one.architecture)).collect();
+            let what = format!("it is not for linux/{architecture}");
+            return Err(ask.failure(
+                "image-platform",
+                &what,
+                format!("platforms: {}", known.join(", ")),
+                "choose another `os` or `flavor` in [image]",
+            ));
+        }
+        Ok(Found { digest, single: false })
+    }
+
+    /// Where a registry is. One on this machine is asked without TLS, as Docker does.
+    fn source(&self, registry: &str) -> Result<IndexSource, Failure> {
+        let host = if registry == DOCKER_HUB { DOCKER_HUB_HOST } else { registry };
+        let scheme = if is_loopback(host) { "http" } else { "https" };
+        let url = match self.mirrors.get(registry) {
+            Some(mirror) => mirror.as_str().trim_end_matches('/').to_owned(),
+            None => format!("{scheme}://{host}"),
+        };
+        IndexSource::new(registry, &url, &|_| None, &Netrc::default())
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    name == "localhost" || name.starts_with("127.") || name == "[::1]"
+}
+
+const CHECK: &str = "check the name of the registry and the network, or name a mirror: --registry-mirror REGISTRY=URL";
+
+/// One image that is asked for.
+struct Question<'a> {
+    registries: &'a Registries,
+    image: &'a str,
+    name: &'a Name<'a>,
+    source: IndexSource,
+}
+
+impl Question<'_> {
+    /// Media type, promised digest and text of the manifest.
+    fn manifest(&self) -> Result<(String, Option<String>, Vec<u8>), Failure> {
+        let mut authorization = None;
+        for _ in 0..2 {
+            match self.ask(authorization.as_deref())? {
+                Answer::Manifest { media, promised, body } => return Ok((media, promised, body)),
+                Answer::Missing => {
+                    let what = format!("there is no tag `{}`", self.name.tag);
+                    return Err(self.failure(
+                        "image-missing-tag",
+                        &what,
+                        "HTTP status 404".into(),
+                        "it was deleted, or never was; choose another `os` or `flavor` in [image]",
+                    ));
+                }
+                Answer::Other(status) => return Err(self.refused(&format!("HTTP status {status}"))),
+                Answer::Challenge(challenge) if authorization.is_none() => {
+                    authorization = Some(self.answer(&challenge)?);
+                }
+                Answer::Challenge(_) => return Err(self.refused("HTTP status 401, though a login was sent")),
+            }
+        }
+        Err(self.refused("HTTP status 401"))
+    }
+
+    fn ask(&self, authorization: Option<&str>) -> Result<Answer, Failure> {
+        let mut url = self.source.url.clone();
+        let path = format!("/v2/{}/manifests/{}", self.name.repository, self.name.tag);
+        url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
+        let mut request = Request::get(&self.source, &url).header(ACCEPT, MANIFESTS);
+        if let Some(authorization) = authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let transport = &self.registries.transport;
+        let answer = transport.send(&request, |response| {
+            let text = |name: &HeaderName| {
+                response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+            };
+            match response.status() {
+                StatusCode::OK => {
+                    let (media, promised) = (text(&CONTENT_TYPE).unwrap_or_default(), text(&CONTENT_DIGEST));
+                    let body = transport.body(&request, response, LARGEST)?;
+                    Ok(Answer::Manifest { media, promised, body })
+                }
+                StatusCode::UNAUTHORIZED => Ok(Answer::Challenge(text(&WWW_AUTHENTICATE).unwrap_or_default())),
+                StatusCode::NOT_FOUND => Ok(Answer::Missing),
+                status => Ok(Answer::Other(status)),
+            }
+        });
+        answer.map_err(|failure| self.unreachable(&failure))
+    }
+
+    /// The value of Authorization that a challenge asks for.
+    fn answer(&self, challenge: &str) -> Result<String, Failure> {
+        let login = self.registries.logins.login(self.name.registry);
+        let (scheme, rest) = challenge.trim().split_once(' ').unwrap_or((challenge, ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return login.map(|login| basic(&login)).ok_or_else(|| self.refused("it asks for a login (Basic)"));
+        }
+        let parameters = parameters(rest);
+        let realm = parameters.get("realm").and_then(|realm| realm.parse::<Url>().ok());
+        // A login goes nowhere without TLS that the registry itself is not asked without.
+        let safe = |url: &Url| url.scheme() == "https" || url.scheme() == self.source.url.scheme();
+        let Some(mut realm) = realm.filter(|url| scheme.eq_ignore_ascii_case("bearer") && safe(url)) else {
+            return Err(self.refused("it asks for a login in a way that is not known here"));
+        };
+        let scope = format!("repository:{}:pull", self.name.repository);
+        let service = parameters.get("service").map(|service| ("service", service.as_str()));
+        let scope = parameters.get("scope").map_or(scope.as_str(), String::as_str);
+        realm.query_pairs_mut().extend_pairs(service.into_iter().chain([("scope", scope)]));
+        let mut request = Request::get(&self.source, &realm);
+        if let Some(login) = &login {
+            request = request.header(AUTHORIZATION, basic(login));
+        }
+        let transport = &self.registries.transport;
+        let body = transport.send(&request, |response: Response| -> Result<_, Trouble> {
+            match response.status() {
+                StatusCode::OK => transport.body(&request, response, LARGEST).map(Ok),
+                status => Ok(Err(status)),
+            }
+        });
+        let body = body.map_err(|failure| self.unreachable(&failure))?;
+        let body = body.map_err(|status| {
+            let sent = if login.is_some() { "the login that was sent is not accepted" } else { "no login was sent" };
+            self.refused(&format!("no token: HTTP status {status}; {sent}"))
+        })?;
+        let token = serde_json::from_slice::<Token>(&body).ok().and_then(|token| token.token.or(token.access_token));
+        token.map(|token| format!("Bearer {token}")).ok_or_else(|| self.refused("the answer holds no token"))
+    }
+
+    fn failure(&self, code: &'static str, what: &str, fact: String, fix: &str) -> Failure {
+        let message = format!("image {} of the registry {}: {what}", self.image, self.name.registry);
+        Failure::unanswerable(
+            Diagnostic::error(code, message, Evidence::observed(format!("registry {}", self.name.registry), fact))
+                .fix(fix),
+        )
+    }
+
+    fn refused(&self, fact: &str) -> Failure {
+        let helper = if self.registries.logins.has_helpers() { " (credential helpers are not run)" } else { "" };
+        let fix = format!("`docker login {}` puts a login into Docker's config.json{helper}", self.name.registry);
+        self.failure("image-unauthorized", "it is refused", fact.to_owned(), &fix)
+    }
+
+    /// What the transport says, which speaks of indexes, in words of an image.
+    fn unreachable(&self, failure: &Failure) -> Failure {
+        let evidence = failure.diagnostics.first().and_then(|problem| problem.evidence.first());
+        let fact = match evidence {
+            Some(Evidence::Observed { what, fact }) => format!("{what}: {fact}"),
+            _ => failure.to_string(),
+        };
+        self.failure("image-registry", "the registry cannot be asked", fact, CHECK)
+    }
+}
+
+fn basic(login: &Credentials) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{}:{}", login.username(), login.password())))
+}
+
+/// `key="value"` pairs of a challenge (RFC 9110, section 11.6.1).
+fn parameters(text: &str) -> BTreeMap<String, String> {
+    let mut parameters = BTreeMap::new();
+    let mut rest = text;
+    while let Some((key, value)) = rest.split_once('=') {
+        let key = key.trim_matches([' ', ',']).to_ascii_lowercase();
+        let (value, left) = match value.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => value.split_once(',').unwrap_or((value, "")),
+        };
+        parameters.insert(key, value.to_owned());
+        rest = left;
+    }
+    parameters
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        let name = |text| {
+            let Name { registry, repository, tag } = Name::of(text);
+            format!("{registry} {repository} {tag}")
+        };
+        assert_eq!(name("python:3.11-slim"), "docker.io library/python 3.11-slim");
+        assert_eq!(name("nvidia/cuda:12.8.1"), "docker.io nvidia/cuda 12.8.1");
+        assert_eq!(name("ghcr.io/astral-sh/uv:0.13.0"), "ghcr.io astral-sh/uv 0.13.0");
+        assert_eq!(name("127.0.0.1:5000/a/b"), "127.0.0.1:5000 a/b latest");
+        assert_eq!(name("localhost/a:1"), "localhost a 1");
+    }
+
+    #[test]
+    fn challenges_are_read() {
+        let read =
+            parameters("realm=\"https://auth.example/token?a=b\", service=\"x\",scope=\"repository:a:pull,push\", n=1");
+        assert_eq!(read["realm"], "https://auth.example/token?a=b");
+        assert_eq!((&*read["service"], &*read["scope"], &*read["n"]), ("x", "repository:a:pull,push", "1"));
+        assert!(parameters("nonsense").is_empty() && parameters("a=\"b")["a"] == "b");
+    }
+}

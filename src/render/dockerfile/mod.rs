@@ -1,0 +1,202 @@
+//! A Dockerfile for one target of the lock, by a template: the one in `templates/`, or one of the user's own.
+//!
+//! Takes the lock alone. The header names the lock and the template by their hashes, so that later a change of either,
+//! and an edit by hand, can be told from each other.
+
+mod context;
+mod quote;
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+
+use super::all_known;
+use crate::diag::{Class, Diagnostic, Evidence, Failure};
+use crate::lock::{Image, Lock, Target, Tier, sha256};
+
+/// The template that is used unless another is given; others extend it by the name [`TEMPLATE_NAME`].
+pub const TEMPLATE: &str = include_str!("../../../templates/Dockerfile.j2");
+/// What a template calls it: `{% extends "Dockerfile" %}`.
+pub const TEMPLATE_NAME: &str = "Dockerfile";
+/// The flavor whose base is not one of nvidia/cuda.
+const SLIM: &str = "slim";
+/// How every such file begins.
+const MARK: &str = "# Written by `gpulock dockerfile`";
+const LOCK_LINE: &str = "# Lock: ";
+const TEMPLATE_LINE: &str = "# Template: ";
+
+/// A template: its name for messages, and its text.
+#[derive(Debug, Clone, Copy)]
+pub struct Template<'a> {
+    /// As the user named it.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+impl Default for Template<'_> {
+    fn default() -> Self {
+        Self { name: TEMPLATE_NAME, text: TEMPLATE }
+    }
+}
+
+/// Renders the Dockerfile of a target; `lock_file` is the lock's name in the folder that is built.
+///
+/// # Errors
+/// A target without image, artefacts that are not known, a variable that no Dockerfile can hold, a template that is
+/// wrong.
+pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<'_>) -> Result<String, Failure> {
+    all_known(target, "a Dockerfile")?;
+    let image = image(target)?;
+    variables(target)?;
+    let wrong = |error: &minijinja::Error| Failure::unanswerable(explain(error, template));
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    quote::add_to(&mut environment);
+    environment.add_template(TEMPLATE_NAME, TEMPLATE).map_err(|error| wrong(&error))?;
+    environment.add_template("template", template.text).map_err(|error| wrong(&error))?;
+    let values = context::context(lock, target, image, lock_file);
+    let body = environment.get_template("template").and_then(|template| template.render(values));
+    let (directives, body) = directives(body.map_err(|error| wrong(&error))?, template)?;
+    let header = format!(
+        "{MARK}; change gpulock.toml, resolve, and write it anew.\n{LOCK_LINE}{}\n{TEMPLATE_LINE}{}\n",
+        lock.digest(),
+        sha256(template_text(template).as_bytes()),
+    );
+    Ok(format!("{directives}{header}{}\n", body.trim_end()))
+}
+
+/// What the template's hash is of: one that extends the embedded template changes with it.
+fn template_text(template: Template<'_>) -> String {
+    if template.text == TEMPLATE { TEMPLATE.to_owned() } else { format!("{TEMPLATE}{}", template.text) }
+}
+
+/// Why an existing file is not the one that would be written now; `None` when it is.
+pub fn drift(name: &str, old: &str, new: &str) -> Option<Diagnostic> {
+    if old == new {
+        return None;
+    }
+    let line = |text: &str, prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::to_owned);
+    let differs = |prefix: &str| line(old, prefix) != line(new, prefix);
+    let fix = format!("write it anew: `gpulock dockerfile -o {name}`");
+    let say = |message: String, fact: String| {
+        Some(Diagnostic::error("file-stale", message, Evidence::observed(name, fact)).fix(fix.clone()))
+    };
+    let said = |prefix: &str| line(old, prefix).unwrap_or_else(|| "nothing".into());
+    if line(old, MARK).is_none() {
+        return say(format!("{name} was not written by gpulock"), "it has no header of `gpulock dockerfile`".into());
+    }
+    if differs(LOCK_LINE) {
+        return say(format!("{name} was written for another lock"), format!("its header says {}", said(LOCK_LINE)));
+    }
+    if differs(TEMPLATE_LINE) {
+        return say(
+            format!("{name} was written by another template"),
+            format!("its header says {}", said(TEMPLATE_LINE)),
+        );
+    }
+    let same = std::iter::zip(old.lines(), new.lines()).take_while(|(was, is)| was == is).count();
+    let at =
+        old.lines().nth(same).map_or_else(|| "the file ends early".into(), |text| format!("line {}: {text}", same + 1));
+    say(format!("{name} was changed since it was written, or is for another target"), at)
+}
+
+/// The target's image, with a base and what its tier needs.
+fn image(target: &Target) -> Result<&Image, Failure> {
+    let refuse = |code, message: String, fact: String, fix: &str| {
+        let seen = Evidence::observed("gpulock.lock", fact);
+        Err(Failure::no(Diagnostic::error(code, message, seen).fix(fix)))
+    };
+    let name = &target.name;
+    let Some(image) = &target.image else {
+        return refuse(
+            "image-missing",
+            format!("the lock names no image for target `{name}`"),
+            format!("target {name} has no `image`"),
+            "add [image] to gpulock.toml and run `gpulock resolve`",
+        );
+    };
+    if image.base.is_none() {
+        return refuse(
+            "image-missing",
+            format!("no image of flavor {} on {} was known when target `{name}` was locked", image.flavor, image.os),
+            format!("`image` of target {name} has no `ref`"),
+            "change [image] in gpulock.toml; `gpulock resolve` says what is known",
+        );
+    }
+    if target.driver.tier == Some(Tier::Forward) && image.flavor == SLIM {
+        return refuse(
+            "image-without-compat",
+            format!("target `{name}` needs cuda-compat, which a slim image does not have"),
+            format!("the driver of target {name} has the tier `forward`"),
+            "set `flavor = \"base\"` in [image] and run `gpulock resolve`: nvidia/cuda has cuda-compat",
+        );
+    }
+    Ok(image)
+}
+
+/// Refuses values that no instruction can hold.
+fn variables(target: &Target) -> Result<(), Failure> {
+    let refused: Vec<Diagnostic> = target
+        .env
+        .iter()
+        .filter(|(_, value)| !quote::fits(value))
+        .map(|(name, value)| {
+            let message =
+                format!("the value of {name} has a line feed or another control character: ENV cannot hold it");
+            let seen = Evidence::observed("gpulock.lock", format!("{name} = {value:?}"));
+            Diagnostic::error("env-value", message, seen)
+                .fix("shorten it in [env] of gpulock.toml, or set it when the job starts")
+        })
+        .collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Failure { class: Class::No, diagnostics: refused }),
+    }
+}
+
+/// Parser directives, which only count as first lines of a Dockerfile, and the rest.
+fn directives(body: String, template: Template<'_>) -> Result<(String, String), Failure> {
+    let name = |line: &str| {
+        let (name, _) = line.strip_prefix('#')?.split_once('=')?;
+        Some(name.trim().to_ascii_lowercase())
+    };
+    let mut rest = body.trim_start_matches('\n');
+    let mut kept = String::new();
+    while let Some(line) = rest.lines().next() {
+        match name(line).as_deref() {
+            Some("syntax" | "check") => {
+                kept.push_str(&format!("{line}\n"));
+                rest = rest[line.len()..].strip_prefix('\n').unwrap_or_default();
+            }
+            Some("escape") => {
+                let seen = Evidence::observed(template.name, line);
+                let message = "a template may not change the escape character: values are quoted for the usual one";
+                return Err(Failure::unanswerable(
+                    Diagnostic::error("template-invalid", message, seen).fix("remove the line `# escape=..`"),
+                ));
+            }
+            _ => break,
+        }
+    }
+    Ok((kept, rest.to_owned()))
+}
+
+fn explain(error: &minijinja::Error, template: Template<'_>) -> Diagnostic {
+    // Inside the embedded template a fault is of a value or of a block that was left out.
+    let name = if error.name() == Some("template") { template.name } else { TEMPLATE_NAME };
+    let place = error.line().map_or_else(|| name.to_owned(), |line| format!("{name}:{line}"));
+    let mut causes = Vec::new();
+    let mut cause = std::error::Error::source(error);
+    while let Some(one) = cause {
+        causes.push(one.to_string());
+        cause = one.source();
+    }
+    let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let message = std::iter::once(what).chain(causes).collect::<Vec<_>>().join(": ");
+    Diagnostic::error(
+        "template-invalid",
+        format!("the template cannot be used: {message}"),
+        Evidence::observed(place, message),
+    )
+    .fix("`gpulock dockerfile --print-template` shows one that can")
+}

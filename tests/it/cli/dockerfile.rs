@@ -1,0 +1,69 @@
+//! `gpulock dockerfile` as a user meets it.
+
+use super::program::{GOOD, Place};
+
+fn place() -> Place {
+    let place = Place::with(&format!("{GOOD}\n[image]\nflavor = \"slim\"\n\n[env]\nNCCL_DEBUG = \"WARN\"\n"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place
+}
+
+#[test]
+fn it_is_written_and_checked() {
+    let place = place();
+    place.run(&["dockerfile", "--check"]).code(1).says(&["there is no Dockerfile", "gpulock dockerfile -o Dockerfile"]);
+    let printed = place.run(&["dockerfile"]).code(0).says(&["image-without-digest", "python:3.11-slim-bookworm"]);
+    place.run(&["dockerfile", "-o", "Dockerfile"]).code(0);
+    assert_eq!(place.text("Dockerfile"), printed.out);
+    assert!(printed.out.contains("\nFROM python:3.11-slim-bookworm AS python\n"));
+    assert_eq!(place.run(&["dockerfile", "--check"]).code(0).out, "Dockerfile is up to date\n");
+    assert_eq!(
+        place.run(&["dockerfile", "--check", "-o", "Dockerfile", "-q"]).code(0).out,
+        "Dockerfile is up to date\n"
+    );
+    place.put("Dockerfile", printed.out.replace("USER 10001", "USER root"));
+    place.refuses(&["dockerfile", "--check"], 1).says(&["error[file-stale]", "Dockerfile was changed", "USER root"]);
+    place.put("gpulock.toml", place.text("gpulock.toml").replace("WARN", "INFO"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place.refuses(&["dockerfile", "--check"], 1).says(&["Dockerfile was written for another lock"]);
+    place.run(&["dockerfile", "-o", "Dockerfile", "-q"]).code(0);
+    place.run(&["dockerfile", "--check"]).code(0);
+}
+
+#[test]
+fn digests_may_be_required() {
+    place()
+        .refuses(&["dockerfile", "--require-digest"], 1)
+        .says(&["error[image-without-digest]", "python:3.11-slim-b"]);
+}
+
+#[test]
+fn a_lock_without_image_gets_the_usual_one() {
+    let place = Place::locked();
+    let ran =
+        place.run(&["dockerfile"]).code(0).says(&["note[image-not-locked]", "python:3.11-slim-bookworm is taken"]);
+    assert!(ran.out.contains("FROM python:3.11-slim-bookworm AS python"));
+    Place::empty().refuses(&["dockerfile"], 2).says(&["gpulock resolve"]);
+}
+
+#[test]
+fn templates_are_printed_and_taken() {
+    let place = place();
+    place.run(&["dockerfile", "--print-template", "-o", "mine.j2"]).code(0);
+    let same = place.run(&["dockerfile", "--template", "mine.j2"]).code(0).out;
+    assert_eq!(same, place.run(&["dockerfile"]).code(0).out);
+    place.put("mine.j2", "FROM {{ image.bse.at | reference }}\n");
+    place.refuses(&["dockerfile", "--template", "mine.j2"], 2).says(&["error[template-invalid]", "mine.j2:1"]);
+    place.refuses(&["dockerfile", "--template", "none.j2"], 2).says(&["none.j2"]);
+}
+
+#[test]
+fn a_target_is_chosen() {
+    let two =
+        format!("{GOOD}[target.b]\ngpus = ['H100']\ndriver = '580'\n[image]\nos = 'ubuntu22.04'\nflavor = 'devel'\n");
+    let place = Place::with(&two);
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place.refuses(&["dockerfile"], 2).says(&["--target a | b"]);
+    let text = place.run(&["dockerfile", "--target", "b"]).code(0).out;
+    assert!(text.contains("TORCH_CUDA_ARCH_LIST=\"9.0\"") && text.contains("--target 'b'"));
+}

@@ -1,0 +1,273 @@
+//! Digests of images: from registries made by code, which ask for tokens and lie, and from the real one of Debian.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use gpulock::diag::Failure;
+use gpulock::lock::sha256;
+use gpulock::python::Platform;
+use gpulock::registry::{Found, Options, Registries, Timing};
+use serde_json::json;
+
+use super::nginx_server::program;
+use super::server::{Reply, Seen, Server, reply};
+
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+fn index() -> Vec<u8> {
+    let entry = |architecture: &str| {
+        json!({"mediaType": MANIFEST, "digest": sha256(architecture.as_bytes()), "size": 1,
+               "platform": {"os": "linux", "architecture": architecture}})
+    };
+    json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry("amd64"), entry("arm64")]}).to_string().into()
+}
+
+/// Registries with the Docker configuration in `folder`, and every image of docker.io asked for at `mirror`.
+fn registries(folder: &Path, mirror: Option<&str>) -> Result<Registries, Failure> {
+    let folder = folder.to_str().unwrap().to_owned();
+    let env = move |name: &str| (name == "DOCKER_CONFIG").then(|| folder.clone());
+    let mut options = Options::from_environment([], &env).unwrap();
+    let (connect, read) = (Duration::from_secs(5), Duration::from_millis(500));
+    options.timing = Timing { connect, read, retries: 1, backoff: Duration::from_millis(5) };
+    let mirrors: Vec<(String, String)> = mirror.map(|url| ("docker.io".into(), url.into())).into_iter().collect();
+    Registries::new(options, &env, &mirrors)
+}
+
+/// The name of an image in the registry at `url`.
+fn at(url: &str, image: &str) -> String {
+    format!("{}/{image}", url.trim_start_matches("http://"))
+}
+
+fn ask(url: &str, image: &str) -> Result<Found, Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    registries(folder.path(), None).unwrap().digest(&at(url, image), Platform::LinuxX86_64)
+}
+
+fn refused(answer: Result<Found, Failure>, code: &str, words: &[&str]) {
+    let failure = answer.unwrap_err();
+    let said = format!("{:?}", failure.diagnostics[0]);
+    assert_eq!(failure.diagnostics[0].code, code, "{said}");
+    words.iter().for_each(|word| assert!(said.contains(word), "{word}: {said}"));
+}
+
+fn manifest(media: &str, body: Vec<u8>) -> Reply {
+    let digest = sha256(&body);
+    reply(200, media, body).header("Docker-Content-Digest", digest)
+}
+
+#[test]
+fn of_an_index_its_own_digest() {
+    let server = Server::start(|seen| match &*seen.path {
+        "/v2/nvidia/cuda/manifests/1" => manifest(INDEX, index()),
+        "/v2/one/manifests/1" => manifest(MANIFEST, json!({"schemaVersion": 2, "layers": []}).to_string().into()),
+        _ => reply(404, "", ""),
+    });
+    let found = ask(&server.url, "nvidia/cuda:1").unwrap();
+    assert_eq!(found, Found { digest: sha256(&index()), single: false });
+    assert!(server.seen()[0].headers["accept"].starts_with(INDEX));
+    assert!(ask(&server.url, "one:1").unwrap().single);
+    refused(ask(&server.url, "nvidia/cuda:2"), "image-missing-tag", &["there is no tag `2`", "HTTP status 404"]);
+}
+
+#[test]
+fn a_mirror_stands_for_a_registry() {
+    let server = Server::start(|seen| match &*seen.path {
+        "/hub/v2/library/python/manifests/3.11-slim" => manifest(INDEX, index()),
+        _ => reply(404, "", ""),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let registries = registries(folder.path(), Some(&format!("{}/hub/", server.url))).unwrap();
+    assert_eq!(registries.digest("python:3.11-slim", Platform::LinuxAarch64).unwrap().digest, sha256(&index()));
+    assert!(self::registries(folder.path(), Some("ftp://x")).is_err());
+}
+
+/// Asks for a token, and gives one to whom `login` names.
+fn guarded(seen: &Seen, url: &str, login: &str) -> Reply {
+    if seen.path.starts_with("/token?") {
+        let asked = "/token?account=x&service=test+registry&scope=repository%3Aa%2Fb%3Apull";
+        let known = seen.headers.get("authorization").map(String::as_str);
+        return match (&*seen.path == asked, known == Some(login)) {
+            (true, true) => reply(200, "application/json", json!({"token": "t0ken"}).to_string()),
+            _ => reply(401, "", ""),
+        };
+    }
+    match seen.headers.get("authorization").map(String::as_str) {
+        Some("Bearer t0ken") => manifest(INDEX, index()),
+        _ => {
+            let scope = "repository:a/b:pull";
+            let challenge =
+                format!("Bearer realm=\"{url}/token?account=x\",service=\"test registry\",scope=\"{scope}\"");
+            reply(401, "", "").header("WWW-Authenticate", challenge)
+        }
+    }
+}
+
+#[test]
+fn a_token_is_fetched_with_the_login_of_docker() {
+    let url: std::sync::Arc<std::sync::OnceLock<String>> = Default::default();
+    let own = std::sync::Arc::clone(&url);
+    // `me:secret` in base64.
+    let server = Server::start(move |seen| guarded(seen, own.get().unwrap(), "Basic bWU6c2VjcmV0"));
+    url.set(server.url.clone()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let image = at(&server.url, "a/b:1");
+    let digest = || registries(folder.path(), None).unwrap().digest(&image, Platform::LinuxX86_64);
+    refused(
+        digest(),
+        "image-unauthorized",
+        &["no token: HTTP status 401", "no login was sent", "docker login 127.0.0.1"],
+    );
+    let config = |auth: &str| {
+        let host = server.url.trim_start_matches("http://");
+        let text = json!({"auths": {host: {"auth": auth}}, "credHelpers": {"x": "y"}}).to_string();
+        std::fs::write(folder.path().join("config.json"), text).unwrap();
+    };
+    config("bWU6d3Jvbmc=");
+    refused(digest(), "image-unauthorized", &["is not accepted", "credential helpers are not run"]);
+    config("bWU6c2VjcmV0");
+    assert_eq!(digest().unwrap().digest, sha256(&index()));
+    assert!(!format!("{:?}", ask(&server.url, "a/b:1")).contains("secret"));
+    std::fs::write(folder.path().join("config.json"), "{\"auths\": 1, \"x\": \"secret\"").unwrap();
+    let broken = registries(folder.path(), None).map(|_| ()).unwrap_err();
+    assert!(broken.diagnostics[0].code == "docker-config" && !format!("{broken:?}").contains("secret"));
+}
+
+#[test]
+fn what_a_registry_says_is_not_taken_on_trust() {
+    let server = Server::start(|seen| match &*seen.path {
+        "/v2/lies/manifests/1" => reply(200, INDEX, index()).header("Docker-Content-Digest", sha256(b"else")),
+        "/v2/text/manifests/1" => reply(200, "text/html", "<html>"),
+        "/v2/arm/manifests/1" => {
+            let entry = json!({"platform": {"os": "linux", "architecture": "arm64"}});
+            manifest(INDEX, json!({"manifests": [entry]}).to_string().into())
+        }
+        "/v2/digest/manifests/1" => reply(401, "", "").header("WWW-Authenticate", "Digest realm=\"x\""),
+        "/v2/elsewhere/manifests/1" => {
+            reply(401, "", "").header("WWW-Authenticate", "Bearer realm=\"file:///etc/passwd\"")
+        }
+        "/v2/basic/manifests/1" => reply(401, "", "").header("WWW-Authenticate", "Basic realm=\"x\""),
+        "/v2/large/manifests/1" => reply(200, INDEX, vec![b' '; 5 << 20]),
+        _ => reply(503, "", ""),
+    });
+    let of = |image: &str| ask(&server.url, &format!("{image}:1"));
+    refused(of("lies"), "image-digest-mismatch", &["the registry says sha256:", "do not use this image"]);
+    refused(of("text"), "image-registry", &["no manifest", "text/html"]);
+    refused(of("arm"), "image-platform", &["not for linux/amd64", "linux/arm64"]);
+    refused(of("digest"), "image-unauthorized", &["not known here"]);
+    refused(of("elsewhere"), "image-unauthorized", &["not known here"]);
+    refused(of("basic"), "image-unauthorized", &["asks for a login (Basic)"]);
+    refused(of("large"), "image-registry", &["larger than"]);
+    refused(of("down"), "image-registry", &["cannot be asked", "503", "--registry-mirror"]);
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    refused(ask(&format!("http://{gone}"), "a:1"), "image-registry", &["cannot be asked"]);
+}
+
+/// Debian's docker-registry on loopback; it ends with this value.
+struct Real {
+    process: Child,
+    address: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Real {
+    fn start() -> Option<Self> {
+        let Some(registry) = program("docker-registry") else {
+            println!("skipped: docker-registry is not installed");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let root = folder.path().join("images").display().to_string();
+        let config = json!({"version": 0.1, "log": {"level": "error"}, "http": {"addr": address},
+                            "storage": {"filesystem": {"rootdirectory": root}}});
+        let file = folder.path().join("config.yml");
+        std::fs::write(&file, config.to_string()).unwrap();
+        let process = Command::new(registry)
+            .arg("serve")
+            .arg(&file)
+            .env_clear()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let real = Self { process, address, _folder: folder };
+        let begun = Instant::now();
+        while TcpStream::connect(&real.address).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "docker-registry does not begin");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(real)
+    }
+
+    /// Sends a request; gives the status and the head of the answer.
+    fn send(&self, method: &str, path: &str, media: &str, body: &[u8]) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+
+    fn blob(&self, repository: &str, bytes: &[u8]) {
+        let (status, head) = self.send("POST", &format!("/v2/{repository}/blobs/uploads/"), "", b"");
+        assert_eq!(status, 202, "{head}");
+        let location = head.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap().trim();
+        let path = location.trim_start_matches(&format!("http://{}", self.address));
+        let digest = sha256(bytes).replace(':', "%3A");
+        let (status, head) = self.send("PUT", &format!("{path}&digest={digest}"), "application/octet-stream", bytes);
+        assert_eq!(status, 201, "{head}");
+    }
+
+    fn manifest(&self, repository: &str, tag: &str, media: &str, body: &[u8]) {
+        let (status, head) = self.send("PUT", &format!("/v2/{repository}/manifests/{tag}"), media, body);
+        assert_eq!(status, 201, "{head}");
+    }
+}
+
+#[test]
+fn the_real_registry_gives_the_digest_of_the_index() {
+    let Some(real) = Real::start() else { return };
+    let repository = "nvidia/cuda";
+    let mut entries = Vec::new();
+    let mut single = String::new();
+    for architecture in ["amd64", "arm64"] {
+        let config = json!({"os": "linux", "architecture": architecture, "rootfs": {"type": "layers", "diff_ids": []}});
+        let config = config.to_string();
+        real.blob(repository, config.as_bytes());
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [], "config": {
+            "mediaType": "application/vnd.oci.image.config.v1+json",
+            "digest": sha256(config.as_bytes()), "size": config.len()}});
+        let manifest = manifest.to_string();
+        let digest = sha256(manifest.as_bytes());
+        real.manifest(repository, &digest, MANIFEST, manifest.as_bytes());
+        entries.push(json!({"mediaType": MANIFEST, "digest": digest, "size": manifest.len(),
+                            "platform": {"os": "linux", "architecture": architecture}}));
+        single = manifest;
+    }
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).to_string();
+    real.manifest(repository, "12.8.1-base-ubuntu22.04", INDEX, index.as_bytes());
+    real.manifest(repository, "single", MANIFEST, single.as_bytes());
+    let url = format!("http://{}", real.address);
+    let found = ask(&url, "nvidia/cuda:12.8.1-base-ubuntu22.04").unwrap();
+    assert_eq!(found, Found { digest: sha256(index.as_bytes()), single: false });
+    let found = ask(&url, "nvidia/cuda:single").unwrap();
+    assert_eq!(found, Found { digest: sha256(single.as_bytes()), single: true });
+    refused(ask(&url, "nvidia/cuda:13.9"), "image-missing-tag", &["there is no tag `13.9`"]);
+}
