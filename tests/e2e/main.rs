@@ -20,3 +20,7 @@ mod nginx;
 #[allow(dead_code)] // The tests of the registry client make more kinds of wheels.
 #[path = "../it/registry/wheels.rs"]
 mod wheels;
+// Optimised, the resolver answers more of the random questions.
+#[cfg(not(debug_assertions))]
+#[path = "../it/resolve/mod.rs"]
+mod resolve;
