@@ -3,6 +3,7 @@
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::Distribution;
+use crate::link::{LinkModel, Problem};
 use crate::matrix::Matrix;
 use crate::matrix::schema::CudaDigits;
 use crate::python::Platform;
@@ -20,8 +21,8 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let Some((torch_label, torch_cuda)) = built_for(case.matrix, torch)? else { return Ok(Outcome::Ran(Vec::new())) };
     let packages = case.matrix.package()?;
     let mut findings = Vec::new();
-    for package in &case.inventory.packages {
-        let Some(version) = package.pep440() else { continue };
+    for (at, package) in case.inventory.packages.iter().enumerate() {
+        let Some(version) = package.pep440().filter(|_| !fails_to_load(case.links, at)) else { continue };
         let Some(row) = packages.same_cuda(&package.name, &version) else { continue };
         let Some((label, cuda)) = built_for(case.matrix, package)? else { continue };
         let is_same = match row.digits {
@@ -46,6 +47,13 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         )));
     }
     Ok(Outcome::Ran(findings))
+}
+
+/// Whether a library of the package does not load: then it does not come to comparing, and another rule says why.
+fn fails_to_load(links: &LinkModel, package: usize) -> bool {
+    let problems = links.contexts.iter().flat_map(|context| &context.problems);
+    let mut by = problems.filter(|problem| problem.optional().is_none()).filter_map(Problem::by);
+    by.any(|library| library.package == Some(package))
 }
 
 /// The variant that a package was built as, and its CUDA.

@@ -2,15 +2,22 @@
 
 use gpulock::check::Findings;
 
-use super::venv::{Venv, assert_error, assert_quiet, the_problem};
+use super::venv::{Venv, assert_error, assert_quiet, module, the_problem};
+use crate::link::fixture::Elf;
 
 const CODE: &str = "torch-cuda-mismatch";
 
 /// torch 2.8.0 with a companion, each built as a variant, which `version.py` alone says.
 fn with(torch: &str, name: &str, version: &str, label: &str) -> Findings {
+    with_module(torch, name, version, label, None)
+}
+
+fn with_module(torch: &str, name: &str, version: &str, label: &str, module: Option<Elf>) -> Findings {
     let venv = Venv::with_torch();
     venv.put_bytes("torch/version.py", format!("__version__ = '2.8.0+{torch}'\ncuda = None\n").as_bytes());
-    venv.install(name, version, &["torch"], &[]);
+    let path = format!("{name}/_C.abi3.so");
+    let files: Vec<(&str, Elf)> = module.into_iter().map(|module| (path.as_str(), module)).collect();
+    venv.install(name, version, &["torch"], &files);
     std::fs::create_dir_all(venv.site().join(name)).unwrap();
     venv.put_bytes(&format!("{name}/version.py"), format!("__version__ = '{version}+{label}'\n").as_bytes());
     venv.check()
@@ -43,4 +50,12 @@ fn stays_quiet() {
     ] {
         assert_quiet(&with("cu128", name, version, label), CODE);
     }
+}
+
+/// What does not load does not come to comparing.
+#[test]
+fn a_companion_that_does_not_load_is_left_to_another_rule() {
+    let module = module("_C").needed(&["libc10.so"]).asks(&["_ZN3c104cuda9SetDeviceEa"]);
+    let findings = with_module("cu128", "torchaudio", "2.7.0", "cu126", Some(module));
+    assert_error(the_problem(&findings, "torch-abi-mismatch"), "torchaudio/_C.abi3.so", &["torchaudio 2.7.0"]);
 }
