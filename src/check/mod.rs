@@ -10,6 +10,7 @@ pub mod coverage;
 mod device_code;
 mod evidence;
 mod level;
+mod pages;
 mod preload;
 pub mod rule;
 pub mod stack;
@@ -19,6 +20,7 @@ pub use case::{Case, Locked};
 pub use claim::{Claims, Fault, Symptom, grouped};
 pub use device_code::Offer;
 pub use level::exceptions;
+pub use pages::{Page, is_of_environments, pages};
 
 use std::collections::BTreeMap;
 

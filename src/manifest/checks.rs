@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 38] = [
+pub const RULES: [&str; 41] = [
     "architecture-mismatch",
     "cpu-build-installed",
     "cpu-fallback",
@@ -28,6 +28,7 @@ pub const RULES: [&str; 38] = [
     "env-variable-renamed",
     "env-variable-unknown",
     "executable-stack",
+    "file-stale",
     "glibc-too-new",
     "gpu-code-jit",
     "gpu-code-missing",
@@ -37,6 +38,8 @@ pub const RULES: [&str; 38] = [
     "loaded-from-elsewhere",
     "loaded-twice",
     "lock-drift",
+    "lock-missing",
+    "lock-stale",
     "nccl-mismatch",
     "not-loaded",
     "nvjitlink-mismatch",
