@@ -8,6 +8,7 @@ mod case;
 mod claim;
 pub mod coverage;
 mod device_code;
+pub mod dockerfile;
 mod evidence;
 mod level;
 mod pages;

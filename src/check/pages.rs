@@ -1,7 +1,7 @@
 //! Every code that has a page for `gpulock explain` and a level in `[checks]`: those of environments, of a project's
 //! files and of Dockerfiles.
 
-use super::rule;
+use super::{dockerfile, rule};
 use crate::diag::Severity;
 
 /// A code with its page.
@@ -25,14 +25,15 @@ const PROJECT: [Page; 3] = [
 /// All pages, by code.
 pub fn pages() -> Vec<Page> {
     let rules = rule::ALL.iter().map(|rule| Page { code: rule.code, level: rule.level, text: rule.page });
-    let mut all: Vec<Page> = rules.chain(PROJECT).collect();
+    let lints = dockerfile::ALL.into_iter().map(|lint| Page { code: lint.code, level: lint.level, text: lint.page });
+    let mut all: Vec<Page> = rules.chain(PROJECT).chain(lints).collect();
     all.sort_by_key(|page| page.code);
     all
 }
 
 /// Whether findings of this code are about an environment, and not about files of a project.
 pub fn is_of_environments(code: &str) -> bool {
-    !PROJECT.iter().any(|page| page.code == code)
+    !PROJECT.iter().any(|page| page.code == code) && !dockerfile::ALL.iter().any(|lint| lint.code == code)
 }
 
 impl Page {

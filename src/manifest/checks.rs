@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 41] = [
+pub const RULES: [&str; 49] = [
     "architecture-mismatch",
     "cpu-build-installed",
     "cpu-fallback",
@@ -20,6 +20,14 @@ pub const RULES: [&str; 41] = [
     "cudnn-symbol-missing",
     "cudnn-version-mixed",
     "deleted-mapping",
+    "dockerfile-arg-disagrees",
+    "dockerfile-arg-unused",
+    "dockerfile-base-cuda",
+    "dockerfile-cudnn-base",
+    "dockerfile-floating-tag",
+    "dockerfile-image-deleted",
+    "dockerfile-index-computed",
+    "dockerfile-without-hashes",
     "driver-library-in-image",
     "driver-minor-version",
     "driver-too-new",

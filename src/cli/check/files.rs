@@ -16,7 +16,7 @@ const ENVIRONMENT: [&str; 2] = ["pyvenv.cfg", "conda-meta"];
 const HEAD: u64 = 2048;
 
 /// A file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ProjectFile {
     /// As it is shown: from where the command was started.
     pub name: String,
@@ -29,16 +29,22 @@ pub struct ProjectFile {
 pub struct Files {
     /// Files that gpulock wrote, by their header.
     pub generated: Vec<ProjectFile>,
+    /// Dockerfiles, by their name.
+    pub dockerfiles: Vec<ProjectFile>,
     /// Templates (`*.j2`).
     pub templates: Vec<(String, String)>,
 }
 
-/// Looks at all files below `folder`; links are not followed, `excluded` paths and other projects passed over.
+/// Looks at all files below `folder`; links are not followed, `excluded` paths and other projects passed over. `dockerfiles`
+/// are taken whatever they are called.
 ///
 /// # Errors
 /// A file of these that cannot be read.
-pub fn find(folder: &Path, excluded: &[PathBuf]) -> Result<Files, Failure> {
+pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Result<Files, Failure> {
     let mut files = Files::default();
+    for path in dockerfiles {
+        files.dockerfiles.push(ProjectFile { name: path.display().to_string(), text: file::text(path)? });
+    }
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let listed = if folder.as_os_str().is_empty() { fs::read_dir(".") } else { fs::read_dir(&folder) };
@@ -59,6 +65,8 @@ pub fn find(folder: &Path, excluded: &[PathBuf]) -> Result<Files, Failure> {
             }
         }
     }
+    files.dockerfiles.sort_by(|a, b| a.name.cmp(&b.name));
+    files.dockerfiles.dedup_by(|a, b| a.name == b.name);
     files.generated.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
 }
@@ -74,10 +82,23 @@ fn take(path: &Path, files: &mut Files) -> Result<(), Failure> {
     let named = |file: &Path| file.display().to_string();
     if path.extension().is_some_and(|extension| extension == "j2") {
         files.templates.push((named(path), file::text(path)?));
-    } else if generated::header(&head(path)).is_some() {
+        return Ok(());
+    }
+    if is_dockerfile(path) {
+        files.dockerfiles.push(ProjectFile { name: named(path), text: file::text(path)? });
+    }
+    if generated::header(&head(path)).is_some() {
         files.generated.push(ProjectFile { name: named(path), text: file::text(path)? });
     }
     Ok(())
+}
+
+/// `Dockerfile`, `Dockerfile.gpu`, `gpu.Dockerfile`, and the same as Containerfile.
+fn is_dockerfile(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_one =
+        |word: &str| name == word || name.starts_with(&format!("{word}.")) || name.ends_with(&format!(".{word}"));
+    (is_one("dockerfile") || is_one("containerfile")) && !name.ends_with("ignore")
 }
 
 /// How a file begins; what cannot be read was not written by gpulock.

@@ -2,7 +2,7 @@
 
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use super::fail_on::FailOn;
 use super::input::{self, Place};
 use super::{Answer, Format, Globals, dockerfile, output};
 use crate::check::{self, Findings};
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::file;
 use crate::lock::Lock;
 use crate::manifest::{Check, Manifest};
@@ -25,6 +25,9 @@ use files::Files;
 /// Flags of `gpulock check`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
+    /// Dockerfiles to judge besides those that are named so
+    #[arg(value_name = "DOCKERFILE")]
+    dockerfiles: Vec<PathBuf>,
     #[command(flatten)]
     place: Place,
     /// Hold this environment against the lock too: a virtual environment, site-packages, root filesystem
@@ -58,13 +61,17 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let project = Project::read(args)?;
     let mut all = project.against_manifest();
-    let files = files::find(&project.folder, &args.excluded)?;
+    let files = files::find(&project.folder, &args.excluded, &args.dockerfiles)?;
     project.against_files(&files, args, &matrix, &mut all)?;
+    project.dockerfiles(&files, &matrix, &mut all)?;
     all.findings.extend(age(&matrix, args.matrix_age));
-    let nothing = project.manifest.is_none() && project.lock.is_none() && files.generated.is_empty();
+    let looked_at: BTreeSet<&str> = files.generated.iter().chain(&files.dockerfiles).map(|file| &*file.name).collect();
+    let nothing = project.manifest.is_none() && project.lock.is_none() && looked_at.is_empty();
     let judged = args.environment.as_ref().map(|path| project.environment(path, args, &matrix)).transpose()?;
     let mut checks = project.checks();
-    checks.retain(|code, _| !check::is_of_environments(code));
+    // A level for environments holds for the same finding in a Dockerfile, and may well meet nothing there.
+    let found = |code: &str| all.findings.iter().any(|finding| finding.code == code);
+    checks.retain(|code, _| !check::is_of_environments(code) || found(code));
     all.findings = check::exceptions(all.findings, &checks);
     if let Some(judged) = &judged {
         globals.tell(&judged.warnings);
@@ -77,7 +84,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let report = Report {
         kind: "project",
         path: project.name(),
-        files: Some(files.generated.len()),
+        files: Some(looked_at.len()),
         stack: environment.as_ref().map_or_else(|| project.stack(), |environment| environment.stack.clone()),
         target: environment.as_ref().and_then(|environment| environment.target.clone()),
         libraries: environment.as_ref().map_or(0, |environment| environment.libraries),
@@ -181,6 +188,22 @@ impl Project {
         for file in &files.generated {
             let Some(header) = generated::header(&file.text) else { continue };
             all.findings.extend(generated::judge(&file.name, &file.text, header, &origin));
+        }
+        Ok(())
+    }
+
+    /// Dockerfiles, whoever wrote them.
+    fn dockerfiles(&self, files: &Files, matrix: &Matrix, all: &mut Findings) -> Result<(), Failure> {
+        for file in &files.dockerfiles {
+            // What a Dockerfile calls a file in the image is most often called the same beside it.
+            let beside = Path::new(&file.name).parent().unwrap_or(Path::new("")).to_owned();
+            let read = |path: &str| {
+                let name = Path::new(path).file_name()?;
+                let places = [beside.join(path.trim_start_matches('/')), beside.join(name), self.folder.join(name)];
+                places.iter().find_map(|place| file::text(place).ok())
+            };
+            let context = check::dockerfile::Context { matrix, lock: self.lock.as_ref(), read: &read };
+            all.findings.extend(check::dockerfile::judge(SourceText::new(&file.name, &file.text), &context)?);
         }
         Ok(())
     }

@@ -235,3 +235,39 @@ fn an_old_matrix_is_a_note() {
     let is_old = ran.out.contains("note[matrix-old]: the compatibility matrix is ");
     assert!(is_old || !ran.out.contains("note"), "{}", ran.out);
 }
+
+#[test]
+fn dockerfiles_are_judged_whoever_wrote_them() {
+    let place = Place::empty();
+    place.put("Dockerfile.train", "FROM nvidia/cuda:11.4.2-base-ubuntu20.04\nENV NCCL_TIMEOUT=1\n");
+    place.put("Dockerfile.dockerignore", "FROM nvidia/cuda:latest\n");
+    place.put("other.txt", "FROM nvidia/cuda:latest\n");
+    assert_eq!(found(&place, &[], 1), ["error dockerfile-image-deleted", "warning env-variable-unknown"]);
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains(".: 1 file\n") && ran.out.contains("--> Dockerfile.train:2:5"), "{}", ran.out);
+    let both = found(&place, &["other.txt", "Dockerfile.train"], 1);
+    assert_eq!(both.len(), 3, "{both:?}");
+    check(&place, &["none"]).code(2).says(&["none does not exist"]);
+    for code in ["dockerfile-image-deleted", "dockerfile-floating-tag"] {
+        assert!(place.run(&["explain", code]).code(0).out.starts_with(&format!("# {code}\n")));
+    }
+}
+
+#[test]
+fn a_dockerfile_of_ones_own_has_levels_and_a_lock() {
+    let place = Place::locked();
+    place.put("requirements.txt", "numpy==${CUDNN_VERSION}\n");
+    let text = "FROM python:3.11-slim\nARG CUDNN_VERSION=1\nRUN pip install torch -r requirements.txt\n";
+    place.put("Dockerfile", text);
+    assert_eq!(found(&place, &[], 0), ["warning dockerfile-without-hashes"]);
+    // What pip reads of the file beside it is used, and is not where it does not say so.
+    place.put("requirements.txt", "numpy\n");
+    let both = ["warning dockerfile-without-hashes", "warning dockerfile-arg-unused"];
+    assert_eq!(found(&place, &[], 0), both);
+    let checks = "[checks]\ndockerfile-without-hashes = \"error\"\n\
+                  dockerfile-arg-unused = { level = \"off\", reason = \"a label to come\" }\n\
+                  dockerfile-floating-tag = { level = \"note\", reason = \"internal images\" }\n";
+    place.put("gpulock.toml", format!("{GOOD}{checks}"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    assert_eq!(found(&place, &[], 1), ["error dockerfile-without-hashes", "note exception-unused"]);
+}
