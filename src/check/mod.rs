@@ -8,8 +8,10 @@ mod case;
 mod claim;
 pub mod coverage;
 mod device_code;
+pub mod dockerfile;
 mod evidence;
 mod level;
+mod pages;
 mod preload;
 pub mod rule;
 pub mod stack;
@@ -19,6 +21,7 @@ pub use case::{Case, Locked};
 pub use claim::{Claims, Fault, Symptom, grouped};
 pub use device_code::Offer;
 pub use level::exceptions;
+pub use pages::{Page, is_of_environments, pages};
 
 use std::collections::BTreeMap;
 

@@ -22,10 +22,33 @@ pub struct Readers<'a> {
     pub packages: Vec<(String, PathBuf)>,
     /// The folders of all Python packages.
     pub site_packages: Vec<PathBuf>,
+    /// The releases that are installed.
+    pub releases: Releases,
+}
+
+/// The releases that decide which names are read.
+#[derive(Debug, Default)]
+pub struct Releases {
     /// torch, without local versions; more than one where several are installed.
     pub torch: BTreeSet<Pep440>,
     /// NCCL, as its libraries say it.
     pub nccl: BTreeSet<Pep440>,
+}
+
+impl Releases {
+    /// Those of a reader.
+    pub fn of(&self, reader: VariableReader) -> &BTreeSet<Pep440> {
+        match reader {
+            VariableReader::Torch => &self.torch,
+            VariableReader::Nccl => &self.nccl,
+        }
+    }
+
+    /// A reader with its releases, in words: `torch 2.8.0`.
+    pub fn words(&self, reader: VariableReader) -> String {
+        let releases: Vec<String> = self.of(reader).iter().map(Pep440::to_string).collect();
+        format!("{} {}", reader.name(), releases.join(" and "))
+    }
 }
 
 impl<'a> Readers<'a> {
@@ -45,23 +68,11 @@ impl<'a> Readers<'a> {
                 .collect(),
             packages: packages.iter().map(|package| (package.name.to_string(), package.site.clone())).collect(),
             site_packages: case.inventory.pythons.iter().flat_map(|python| python.site_packages.clone()).collect(),
-            torch: torch.filter_map(|package| Some(package.pep440()?.only_release())).collect(),
-            nccl: libraries().filter_map(|library| stack::version_of(library, "nccl")?.parse().ok()).collect(),
+            releases: Releases {
+                torch: torch.filter_map(|package| Some(package.pep440()?.only_release())).collect(),
+                nccl: libraries().filter_map(|library| stack::version_of(library, "nccl")?.parse().ok()).collect(),
+            },
         }
-    }
-
-    /// The releases of a reader that are installed.
-    pub fn releases(&self, reader: VariableReader) -> &BTreeSet<Pep440> {
-        match reader {
-            VariableReader::Torch => &self.torch,
-            VariableReader::Nccl => &self.nccl,
-        }
-    }
-
-    /// A reader with its releases, in words: `torch 2.8.0`.
-    pub fn words(&self, reader: VariableReader) -> String {
-        let releases: Vec<String> = self.releases(reader).iter().map(Pep440::to_string).collect();
-        format!("{} {}", reader.name(), releases.join(" and "))
     }
 
     /// The files that a family belongs to; none where its owner is not here, or is here only in part.

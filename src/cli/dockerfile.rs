@@ -10,6 +10,7 @@ use super::{Answer, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::lock::{Lock, Target, choose_image};
+use crate::matrix::Matrix;
 use crate::render::{self, dockerfile};
 
 /// Flags of `gpulock dockerfile`.
@@ -62,6 +63,18 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     }
     output::write(globals, &text)?;
     Ok(Answer::Yes)
+}
+
+/// A target with an image: the one that a Dockerfile is made of where the lock names none, without a word.
+///
+/// # Errors
+/// No image is known for it.
+pub fn with_image(target: &Target, matrix: &Matrix) -> Result<Target, Failure> {
+    let mut target = target.clone();
+    if target.image.is_none() {
+        target.image = Some(choose_image(&target, &BTreeMap::new(), matrix)?.0);
+    }
+    Ok(target)
 }
 
 /// An image for a lock that names none: what `[image]` without any key would give.

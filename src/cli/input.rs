@@ -197,6 +197,19 @@ pub fn read_lock(path: &Path) -> Result<Lock, Failure> {
     }
 }
 
+/// There is a manifest, and no lock.
+pub fn missing(path: &Path) -> Diagnostic {
+    let evidence = Evidence::observed(path.display().to_string(), "no such file");
+    Diagnostic::error("lock-missing", "there is no lock", evidence).fix("run `gpulock resolve`")
+}
+
+/// The lock was made for another manifest than the one that is here.
+pub fn stale(path: &Path) -> Diagnostic {
+    let evidence = Evidence::observed(path.display().to_string(), "was made for another manifest (hash of the inputs)");
+    let message = format!("{} is not that of this manifest", path.display());
+    Diagnostic::error("lock-stale", message, evidence).fix("run `gpulock resolve` and commit the lock")
+}
+
 /// This folder, as a relative path, and those above it.
 fn folders() -> Vec<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
@@ -209,9 +222,17 @@ fn folders() -> Vec<PathBuf> {
 /// # Errors
 /// One that cannot be read.
 pub fn manifest_if_there(place: &Place) -> Result<Option<Manifest>, Failure> {
+    Ok(manifest_with_path(place)?.map(|(_, manifest)| manifest))
+}
+
+/// The same, with where it is.
+///
+/// # Errors
+/// As [`manifest_if_there`].
+pub fn manifest_with_path(place: &Place) -> Result<Option<(PathBuf, Manifest)>, Failure> {
     match &place.manifest {
-        Some(path) => read_file(path)?.ok_or_else(|| no_table(path)).map(Some),
-        None => Ok(search()?.map(|(_, manifest)| manifest)),
+        Some(path) => Ok(Some((path.clone(), read_file(path)?.ok_or_else(|| no_table(path))?))),
+        None => search(),
     }
 }
 

@@ -1,8 +1,11 @@
 //! The command line: one file a command, each reading like the pipeline.
 
+mod check;
 mod dockerfile;
+mod environment;
 mod explain;
 mod export;
+mod fail_on;
 mod globals;
 mod image;
 mod init;
@@ -58,6 +61,8 @@ enum Command {
     Matrix(matrix::Args),
     /// Read an environment's libraries and say what will break, without running it
     Verify(verify::Args),
+    /// In CI: the lock fits the manifest, generated files fit the lock, and with --env the environment does
+    Check(check::Args),
     /// Show what a rule means and what to do
     Explain(explain::Args),
     /// Print the JSON Schema of the manifest, of the lock in JSON, and of other results
@@ -103,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
+        Command::Check(args) => check::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Schema(args) => schema::run(args, globals),
         Command::Completions { shell } => completions(*shell, globals),

@@ -304,19 +304,14 @@ fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> 
 fn locked(old: Option<&Lock>, manifest: &Manifest, path: &Path, globals: &Globals) -> Result<Answer, Failure> {
     let Some(old) = old else { return Err(missing(path)) };
     if !old.satisfies(manifest) {
-        let evidence =
-            Evidence::observed(path.display().to_string(), "was made for another manifest (hash of the inputs)");
-        let error =
-            Diagnostic::error("lock-stale", format!("{} is not that of this manifest", path.display()), evidence);
-        return Err(Failure::no(error.fix("run `gpulock resolve` and commit the lock")));
+        return Err(Failure::no(input::stale(path)));
     }
     report(old, globals, &summary::lock(old))?;
     Ok(Answer::Yes)
 }
 
 fn missing(path: &Path) -> Failure {
-    let evidence = Evidence::observed(path.display().to_string(), "no such file");
-    Failure::no(Diagnostic::error("lock-missing", "there is no lock", evidence).fix("run `gpulock resolve`"))
+    Failure::no(input::missing(path))
 }
 
 fn unknown_target(name: &str, known: &[&str]) -> Failure {

@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 
+use super::environment::{self, Question, blank, of_lock};
+use super::fail_on::FailOn;
 use super::input::{self, Place};
 use super::{Answer, Format, Globals, output};
-use crate::check::rule::library_modified::expected;
-use crate::check::{self, Case, Locked, stack};
-use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::integrity::{self, Expected, Verdict};
-use crate::inventory::{Inventory, Library, Options, Role, host};
-use crate::link::LinkModel;
+use crate::check;
+use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::inventory::host;
 use crate::lock::Lock;
 use crate::manifest::{self, Manifest, Target};
-use crate::matrix::Matrix;
 use crate::render;
-use crate::report::verify::{Machines, Report, human, json};
-use crate::resolve::{Machine, Request};
+use crate::report::verify::{human, json};
 use crate::version::{Constraint, Driver, Glibc};
 
 /// Flags of `gpulock verify`.
@@ -55,30 +52,6 @@ pub struct Args {
     fail_on: FailOn,
 }
 
-/// The least severity that fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    /// Errors
-    Error,
-    /// Warnings and errors
-    Warning,
-    /// Everything
-    Note,
-    /// Nothing
-    Never,
-}
-
-impl FailOn {
-    fn fails(self, severity: Severity) -> bool {
-        match self {
-            Self::Error => severity >= Severity::Error,
-            Self::Warning => severity >= Severity::Warning,
-            Self::Note => true,
-            Self::Never => false,
-        }
-    }
-}
-
 /// Runs it.
 ///
 /// # Errors
@@ -87,57 +60,33 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let lock = lock(args)?;
     let target = target(args, lock.as_ref())?;
-    let machine = target.as_ref().map(|target| machine(target, &matrix)).transpose()?;
     let manifest = input::manifest_if_there(&args.place)?;
     let subject = args.subject.clone().unwrap_or_else(|| PathBuf::from(".venv"));
-
     let variables = variables(args, manifest.as_ref());
     let ignored = ignored_variables(&variables);
-    let options = Options { variables, ..Options::default() };
-    let inventory = Inventory::read(&subject, &options)?;
-    let links = LinkModel::new(&inventory, matrix.dlopen()?);
-    let locked = match (&lock, &target) {
-        (Some(lock), Some(target)) => lock.target(&target.name).map(|target| Locked { lock, target }),
-        _ => None,
-    };
-    let digests = args.integrity.then(|| digests(&inventory, locked));
-    let case = Case {
-        offers: Default::default(),
-        inventory: &inventory,
-        links: &links,
+    let mut checks = manifest.map(|manifest| manifest.checks).unwrap_or_default();
+    // Levels of what `gpulock check` alone looks at are no exceptions that meet nothing.
+    checks.retain(|code, _| check::is_of_environments(code));
+    let question = Question {
+        subject: &subject,
+        lock: lock.as_ref(),
+        target: target.as_ref(),
+        variables,
+        integrity: args.integrity,
         matrix: &matrix,
-        machine: machine.as_ref(),
-        glibc: target.as_ref().and_then(|target| target.glibc.as_ref()),
-        digests: digests.as_ref(),
-        locked,
+        checks: &checks,
     };
-    let checks = manifest.map(|manifest| manifest.checks).unwrap_or_default();
-    let findings = check::run(&case, &checks)?;
-
-    if let Some(machine) = &machine {
-        globals.tell(&machine.warnings);
-    }
-    globals.tell(ignored.as_ref());
-    let is_library = |library: &&std::sync::Arc<Library>| library.role == Role::Library;
-    let libraries: Vec<_> = inventory.libraries().iter().filter(is_library).collect();
-    let report = Report {
-        kind: inventory.subject.kind.name(),
-        path: subject.display().to_string(),
-        stack: stack::words(&inventory, &links),
-        target: machine.as_ref().map(|machine| machines(machine, &case)),
-        libraries: libraries.len(),
-        bytes: libraries.iter().map(|library| library.size).sum(),
-        findings: &findings,
-    };
+    let judged = environment::judge(question)?;
+    globals.tell(judged.warnings.iter().chain(&ignored));
     let text = match globals.format {
-        Format::Human => human::report(&report, globals.least(), globals.result_style()),
-        Format::Json => json::report(&report),
+        Format::Human => human::report(&judged.report(&subject), globals.least(), globals.result_style()),
+        Format::Json => json::report(&judged.report(&subject)),
     };
     output::write(globals, &text)?;
-    if findings.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
+    if judged.findings.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
         return Ok(Answer::No);
     }
-    Ok(if stack::is_gpu_stack(&inventory, &matrix)? { Answer::Yes } else { Answer::Nothing })
+    Ok(if judged.is_gpu_stack { Answer::Yes } else { Answer::Nothing })
 }
 
 /// The lock to hold the environment against: the one that is named, else the one that is here, unless the flags ask a
@@ -181,34 +130,6 @@ fn target(args: &Args, lock: Option<&Lock>) -> Result<Option<Target>, Failure> {
     Ok(target)
 }
 
-fn blank() -> Target {
-    Target {
-        name: String::new(),
-        platform: manifest::Platform::default(),
-        glibc: None,
-        gpus: Vec::new(),
-        driver: None,
-        forward_compat: false,
-    }
-}
-
-/// The target of a lock as the manifest would have it. Its glibc is the least that its wheels need, not the machines'.
-fn of_lock(target: &crate::lock::Target) -> Result<Target, Failure> {
-    let driver = target.driver.given.as_deref().map(manifest::parse_driver).transpose();
-    let driver = driver.map_err(|error| {
-        let evidence = Evidence::observed("gpulock.lock", error.to_string());
-        Failure::unanswerable(Diagnostic::error("lock-broken", "the lock's driver cannot be read", evidence))
-    })?;
-    Ok(Target {
-        name: target.name.clone(),
-        platform: target.platform,
-        gpus: target.gpus.iter().map(|gpu| gpu.name.clone()).collect(),
-        driver,
-        forward_compat: target.driver.tier == Some(crate::lock::Tier::Forward),
-        ..blank()
-    })
-}
-
 fn this_machine() -> Result<Target, Failure> {
     let host = host::read(std::path::Path::new("/"), std::env::consts::ARCH, &host::ask);
     if host.gpus.is_empty() && host.driver.is_none() {
@@ -219,38 +140,6 @@ fn this_machine() -> Result<Target, Failure> {
     let driver = host.driver.and_then(|fact| manifest::parse_driver(&fact.value.to_string()).ok());
     let gpus = host.gpus.into_iter().map(|fact| fact.value).collect();
     Ok(Target { name: "this machine".into(), gpus, driver, glibc: host.glibc.map(|fact| fact.value), ..blank() })
-}
-
-fn machine(target: &Target, matrix: &Matrix) -> Result<Machine, Failure> {
-    let request = Request {
-        target: target.clone(),
-        stack: manifest::Stack::default(),
-        packages: Vec::new(),
-        indexes: Vec::new(),
-    };
-    Machine::of(&request, matrix)
-}
-
-fn machines(machine: &Machine, case: &Case<'_>) -> Machines {
-    Machines {
-        name: case.locked.map(|locked| locked.target.name.clone()),
-        gpus: machine.gpus.iter().map(|gpu| (gpu.name.clone(), gpu.capability.sm())).collect(),
-        driver: machine.driver.as_ref().map(|driver| driver.given.clone()),
-    }
-}
-
-/// SHA-256 of the libraries that something says the SHA-256 of.
-fn digests(inventory: &Inventory, locked: Option<Locked<'_>>) -> BTreeMap<PathBuf, [u8; 32]> {
-    let expected = expected(inventory, locked).into_iter();
-    let files: Vec<Expected> =
-        expected.filter_map(|(path, file)| Some(Expected { path, size: file.size, sha256: file.sha256? })).collect();
-    let verdicts = integrity::verify(&inventory.root, &files, None);
-    let digest = |(file, verdict): (Expected, Verdict)| match verdict {
-        Verdict::Same => Some((file.path, file.sha256)),
-        Verdict::Content(digest) => Some((file.path, digest)),
-        Verdict::Missing | Verdict::Size(_) | Verdict::Unreadable(_) => None,
-    };
-    files.into_iter().zip(verdicts).filter_map(digest).collect()
 }
 
 /// The job's variables: those of the manifest, and those of the flags, which win.

@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 38] = [
+pub const RULES: [&str; 49] = [
     "architecture-mismatch",
     "cpu-build-installed",
     "cpu-fallback",
@@ -20,6 +20,14 @@ pub const RULES: [&str; 38] = [
     "cudnn-symbol-missing",
     "cudnn-version-mixed",
     "deleted-mapping",
+    "dockerfile-arg-disagrees",
+    "dockerfile-arg-unused",
+    "dockerfile-base-cuda",
+    "dockerfile-cudnn-base",
+    "dockerfile-floating-tag",
+    "dockerfile-image-deleted",
+    "dockerfile-index-computed",
+    "dockerfile-without-hashes",
     "driver-library-in-image",
     "driver-minor-version",
     "driver-too-new",
@@ -28,6 +36,7 @@ pub const RULES: [&str; 38] = [
     "env-variable-renamed",
     "env-variable-unknown",
     "executable-stack",
+    "file-stale",
     "glibc-too-new",
     "gpu-code-jit",
     "gpu-code-missing",
@@ -37,6 +46,8 @@ pub const RULES: [&str; 38] = [
     "loaded-from-elsewhere",
     "loaded-twice",
     "lock-drift",
+    "lock-missing",
+    "lock-stale",
     "nccl-mismatch",
     "not-loaded",
     "nvjitlink-mismatch",

@@ -3,7 +3,7 @@
 //! Takes `image/*.toml`. A tag is looked up, never computed from a CUDA version alone.
 
 use super::files::Files;
-use super::schema::{CudaImageFile, ImageRequirementRow, OsFile, OsRow, PythonImageFile};
+use super::schema::{CudaImageFile, DeletedImageRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile};
 use crate::diag::Failure;
 use crate::python::PythonVersion;
 use crate::version::{Cuda, CudaRelease};
@@ -63,6 +63,12 @@ impl ImageFacts {
             Some(row) => CudaImage::Deleted { successor: row.successor.clone(), source: row.source.clone() },
             None => CudaImage::Unknown,
         }
+    }
+
+    /// The deletion of a CUDA release's images, where none of them stayed.
+    pub fn deleted(&self, release: &CudaRelease) -> Option<&DeletedImageRow> {
+        let stayed = self.cuda.releases.iter().any(|row| row.cuda == *release);
+        self.cuda.deleted.iter().find(|row| row.cuda == *release && !stayed)
     }
 
     /// The newest release of a CUDA minor that has images for an operating system.

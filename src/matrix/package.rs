@@ -27,6 +27,11 @@ impl PackageFile {
         self.same_cuda.iter().find(|row| row.package == *name && row.versions.contains(&version))
     }
 
+    /// Whether a package loads the cuDNN of the system, and brings none.
+    pub fn loads_system_cudnn(&self, name: &PackageName) -> bool {
+        self.system_cudnn.iter().any(|row| row.packages.contains(name))
+    }
+
     /// Whether this version of a package does not import with that torch, whatever its METADATA says.
     pub fn is_unfit(&self, name: &str, version: &Pep440, torch: &Pep440) -> bool {
         let fits = |row: &UnfitRow| row.versions.contains(version) && row.torch.contains(torch);

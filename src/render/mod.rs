@@ -2,6 +2,7 @@
 
 mod constraints;
 pub mod dockerfile;
+pub mod generated;
 mod pylock;
 mod requirements;
 mod uv;

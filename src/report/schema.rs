@@ -14,7 +14,7 @@ pub struct Schema {
 }
 
 /// All schemas.
-pub const ALL: [Schema; 6] = [
+pub const ALL: [Schema; 7] = [
     Schema {
         name: "manifest",
         about: "gpulock.toml, or [tool.gpulock] of pyproject.toml",
@@ -35,6 +35,11 @@ pub const ALL: [Schema; 6] = [
         name: "why",
         about: "gpulock.why/1: why a package has its version",
         text: include_str!("schema/why.json"),
+    },
+    Schema {
+        name: "report",
+        about: "gpulock.report/1: what `verify` and `check` found",
+        text: include_str!("schema/report.json"),
     },
     Schema {
         name: "written",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::variables::Readers;
+use crate::check::variables::{Readers, Releases};
 use crate::check::{Case, Claims, Outcome, Rule};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::EnvVarFacts;
@@ -19,27 +19,28 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     if variables.is_empty() {
         return Ok(Outcome::Ran(Vec::new()));
     }
-    Ok(Outcome::Ran(judge(variables, &Readers::of(case), case.matrix.env_vars()?)))
+    Ok(Outcome::Ran(judge(variables, &Readers::of(case).releases, case.matrix.env_vars()?)))
 }
 
-fn judge(variables: &BTreeMap<String, String>, readers: &Readers<'_>, facts: &EnvVarFacts) -> Vec<Diagnostic> {
-    variables.keys().filter_map(|name| one(name, variables, readers, facts)).collect()
+/// What is to be said of variables that are set together.
+pub fn judge(variables: &BTreeMap<String, String>, releases: &Releases, facts: &EnvVarFacts) -> Vec<Diagnostic> {
+    variables.keys().filter_map(|name| one(name, variables, releases, facts)).collect()
 }
 
 fn one(
     name: &str,
     variables: &BTreeMap<String, String>,
-    readers: &Readers<'_>,
+    installed: &Releases,
     facts: &EnvVarFacts,
 ) -> Option<Diagnostic> {
     let renamed = facts.renamed(name)?;
     let (old, new, row) = (renamed.old, renamed.new, renamed.row);
-    let releases = readers.releases(row.reader);
+    let releases = installed.of(row.reader);
     // With both names set, the job is right whichever is read.
     if releases.is_empty() || variables.contains_key(old) && variables.contains_key(new) {
         return None;
     }
-    let (reader, installed) = (row.reader.name(), readers.words(row.reader));
+    let (reader, installed) = (row.reader.name(), installed.words(row.reader));
     let (message, severity, instead) = if name == new {
         if releases.iter().any(|release| row.reads_new(release)) {
             return None;
@@ -67,23 +68,15 @@ fn one(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::Root;
     use crate::matrix::Matrix;
 
     /// Findings for variables that are set, by severity and name.
     fn findings(torch: &str, nccl: &str, names: &[&str]) -> Vec<(Severity, String, Option<String>)> {
-        let (root, matrix) = (Root::new("/"), Matrix::embedded());
+        let matrix = Matrix::embedded();
         let releases = |text: &str| text.split_whitespace().map(|release| release.parse().unwrap()).collect();
-        let readers = Readers {
-            root: &root,
-            libraries: BTreeMap::new(),
-            packages: Vec::new(),
-            site_packages: Vec::new(),
-            torch: releases(torch),
-            nccl: releases(nccl),
-        };
+        let installed = Releases { torch: releases(torch), nccl: releases(nccl) };
         let variables = names.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
-        let found = judge(&variables, &readers, matrix.env_vars().unwrap());
+        let found = judge(&variables, &installed, matrix.env_vars().unwrap());
         found.into_iter().map(|one| (one.severity, one.subject.unwrap(), one.fix)).collect()
     }
 

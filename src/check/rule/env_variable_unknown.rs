@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::check::variables::Readers;
+use crate::check::variables::{Readers, Releases};
 use crate::check::{Case, Claims, Outcome, Rule};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity, misspelt};
 use crate::inventory::shown;
@@ -46,7 +46,7 @@ fn judge(variables: &BTreeMap<String, String>, readers: &Readers<'_>, facts: &En
     let mut suspects: Vec<Suspect<'_>> = Vec::new();
     for name in variables.keys().filter(|name| is_word(name) && !facts.is_known(name) && facts.renamed(name).is_none())
     {
-        let unread = facts.unread(name).filter(|row| holds(row, readers));
+        let unread = facts.unread(name).filter(|row| holds(row, &readers.releases));
         if let Some((family, prefix)) = facts.family(name) {
             let files = readers.owners(family, facts);
             if !files.is_empty() {
@@ -162,9 +162,9 @@ fn finding(suspect: &Suspect<'_>, words: &Words, searched: usize) -> Diagnostic 
 }
 
 /// Whether what is known of an unread name is so for the releases that are installed.
-fn holds(row: &UnreadVariablesRow, readers: &Readers<'_>) -> bool {
+pub fn holds(row: &UnreadVariablesRow, releases: &Releases) -> bool {
     match (row.reader, &row.until) {
-        (Some(reader), Some(until)) => readers.releases(reader).iter().all(|release| release > until),
+        (Some(reader), Some(until)) => releases.of(reader).iter().all(|release| release > until),
         _ => true,
     }
 }
@@ -238,8 +238,7 @@ mod tests {
             libraries,
             packages: vec![("torch".into(), site.to_owned())],
             site_packages: vec![site.to_owned()],
-            torch: ["2.8.0".parse().unwrap()].into(),
-            nccl: ["2.27.3".parse().unwrap()].into(),
+            releases: Releases { torch: ["2.8.0".parse().unwrap()].into(), nccl: ["2.27.3".parse().unwrap()].into() },
         };
         let variables = names.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
         judge(&variables, &readers, matrix.env_vars().unwrap())

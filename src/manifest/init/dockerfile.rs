@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::shell::{Instruction, Variables, Word, commands, instructions};
 use super::{Findings, SystemPythons};
 use crate::diag::{Evidence, SourceText};
+use crate::dockerfile::{Instruction, Variables, Word, commands, instructions};
 use crate::manifest::model::PythonAsk;
 use crate::manifest::value::{parse_cuda, parse_cudnn, parse_python, parse_specifiers};
 use crate::python::PackageName;

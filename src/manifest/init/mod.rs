@@ -4,7 +4,6 @@
 mod dockerfile;
 mod pyproject;
 mod requirements;
-mod shell;
 
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::python::{Extra, MarkerEnv, PackageName, Platform, PythonVersion, Requirement};

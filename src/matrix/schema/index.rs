@@ -35,6 +35,21 @@ pub struct PackageFile {
     /// Companions whose METADATA accepts a torch with which they do not import.
     #[serde(default)]
     pub unfit: Vec<UnfitRow>,
+    /// Packages that load the cuDNN of the system.
+    #[serde(default)]
+    pub system_cudnn: Vec<SystemCudnnRow>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// Packages that load the cuDNN of the system, and bring none of their own.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SystemCudnnRow {
+    /// The packages.
+    pub packages: Vec<PackageName>,
     /// Where it is from.
     pub source: String,
     /// When that was read.

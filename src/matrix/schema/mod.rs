@@ -29,7 +29,9 @@ pub use image::{
     CudaImageFile, CudaImageRow, DeletedImageRow, FlavorRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile,
     PythonImageRow, UvRow,
 };
-pub use index::{CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, UnfitRow};
+pub use index::{
+    CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,
+};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
 /// How a fact is known; read beats the rest.

@@ -9,7 +9,8 @@ mod quote;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use super::all_known;
-use crate::diag::{Class, Diagnostic, Evidence, Failure};
+use super::generated::{STALE, edited};
+use crate::diag::{Class, Diagnostic, Evidence, Failure, SourceText};
 use crate::lock::{Image, Lock, Target, Tier, sha256};
 
 /// The template that is used unless another is given; others extend it by the name [`TEMPLATE_NAME`].
@@ -21,7 +22,7 @@ const SLIM: &str = "slim";
 /// How every such file begins.
 const MARK: &str = "# Written by `gpulock dockerfile`";
 const LOCK_LINE: &str = "# Lock: ";
-const TEMPLATE_LINE: &str = "# Template: ";
+pub(super) const TEMPLATE_LINE: &str = "# Template: ";
 
 /// A template: its name for messages, and its text.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,16 @@ pub struct Template<'a> {
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
+}
+
+impl Template<'_> {
+    /// The hash that names it in what it renders; one that extends the embedded template changes with that.
+    pub(super) fn hash(&self) -> String {
+        match self.text == TEMPLATE {
+            true => sha256(TEMPLATE.as_bytes()),
+            false => sha256(format!("{TEMPLATE}{}", self.text).as_bytes()),
+        }
+    }
 }
 
 impl Default for Template<'_> {
@@ -60,14 +71,9 @@ pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<
     let header = format!(
         "{MARK}; change gpulock.toml, resolve, and write it anew.\n{LOCK_LINE}{}\n{TEMPLATE_LINE}{}\n",
         lock.digest(),
-        sha256(template_text(template).as_bytes()),
+        template.hash(),
     );
     Ok(format!("{directives}{header}{}\n", body.trim_end()))
-}
-
-/// What the template's hash is of: one that extends the embedded template changes with it.
-fn template_text(template: Template<'_>) -> String {
-    if template.text == TEMPLATE { TEMPLATE.to_owned() } else { format!("{TEMPLATE}{}", template.text) }
 }
 
 /// Why an existing file is not the one that would be written now; `None` when it is.
@@ -79,7 +85,7 @@ pub fn drift(name: &str, old: &str, new: &str) -> Option<Diagnostic> {
     let differs = |prefix: &str| line(old, prefix) != line(new, prefix);
     let fix = format!("write it anew: `gpulock dockerfile -o {name}`");
     let say = |message: String, fact: String| {
-        Some(Diagnostic::error("file-stale", message, Evidence::observed(name, fact)).fix(fix.clone()))
+        Some(Diagnostic::error(STALE, message, Evidence::observed(name, fact)).fix(fix.clone()))
     };
     let said = |prefix: &str| line(old, prefix).unwrap_or_else(|| "nothing".into());
     if line(old, MARK).is_none() {
@@ -94,10 +100,7 @@ pub fn drift(name: &str, old: &str, new: &str) -> Option<Diagnostic> {
             format!("its header says {}", said(TEMPLATE_LINE)),
         );
     }
-    let same = std::iter::zip(old.lines(), new.lines()).take_while(|(was, is)| was == is).count();
-    let at =
-        old.lines().nth(same).map_or_else(|| "the file ends early".into(), |text| format!("line {}: {text}", same + 1));
-    say(format!("{name} was changed since it was written, or is for another target"), at)
+    Some(edited(SourceText::new(name, old), new).fix(fix))
 }
 
 /// The target's image, with a base and what its tier needs.

@@ -40,8 +40,13 @@ fn headline(report: &Report<'_>) -> String {
         true => String::new(),
         false => format!("{}; ", report.stack.join(", ")),
     };
-    let libraries = if report.libraries == 1 { "library" } else { "libraries" };
-    format!("{}: {stack}{} {libraries}, {}", report.path, report.libraries, size(report.bytes))
+    let files = report.files.map(|files| format!("{files} {}", if files == 1 { "file" } else { "files" }));
+    let libraries = (report.files.is_none() || report.libraries > 0).then(|| {
+        let word = if report.libraries == 1 { "library" } else { "libraries" };
+        format!("{} {word}, {}", report.libraries, size(report.bytes))
+    });
+    let seen: Vec<String> = files.into_iter().chain(libraries).collect();
+    format!("{}: {stack}{}", report.path, seen.join(", "))
 }
 
 fn named(name: &str, sm: &str) -> String {

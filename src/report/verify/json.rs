@@ -35,6 +35,7 @@ pub fn report(report: &Report<'_>) -> String {
             warning: report.count(Severity::Warning),
             note: report.count(Severity::Note),
             skipped: report.findings.skipped.len(),
+            files: report.files,
             libraries: report.libraries,
             bytes: report.bytes,
         },
@@ -64,6 +65,8 @@ struct SummaryJson {
     warning: usize,
     note: usize,
     skipped: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<usize>,
     libraries: usize,
     bytes: u64,
 }

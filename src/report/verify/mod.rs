@@ -1,4 +1,4 @@
-//! The report of `gpulock verify`: takes what the rules found, gives text for people and `gpulock.report/1` for programs.
+//! The report of `gpulock verify` and `gpulock check`: takes what the rules found, gives text for people and `gpulock.report/1` for programs.
 
 pub mod human;
 pub mod json;
@@ -17,6 +17,8 @@ pub struct Report<'a> {
     pub stack: Vec<String>,
     /// The machines, where they were declared.
     pub target: Option<Machines>,
+    /// Files of a project that were looked at; absent where it is not about a project.
+    pub files: Option<usize>,
     /// Libraries that were read.
     pub libraries: usize,
     /// Their size in bytes.

@@ -10,6 +10,7 @@ mod cudnn_older_than_built;
 mod cudnn_sublibrary_missing;
 mod cudnn_symbol_missing;
 mod cudnn_version_mixed;
+mod dockerfile;
 mod driver;
 mod driver_library_in_image;
 mod duplicate_soname;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpulock::check::rule;
+use gpulock::check::{pages, rule};
 use gpulock::manifest;
 
 use super::venv::{Question, Venv};
@@ -18,6 +18,15 @@ fn each_has_a_name_for_checks_and_a_page() {
         assert_eq!(rule::find(rule.code).map(|found| found.code), Some(rule.code));
     }
     assert!(rule::find("no-such-rule").is_none());
+}
+
+#[test]
+fn every_code_with_a_level_has_a_page() {
+    for page in pages() {
+        assert!(manifest::RULES.contains(&page.code), "[checks] does not know {}", page.code);
+        assert_eq!(page.text.lines().next(), Some(format!("# {}", page.code).as_str()));
+        assert!(page.text.lines().count() > 5 && page.summary().ends_with('.'), "{} says too little", page.code);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod cache;
+mod check;
 mod dockerfile;
 mod image;
 mod modes;

@@ -3,23 +3,29 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// One instruction: its keyword in capitals and where its arguments stand.
-pub(super) struct Instruction {
-    pub(super) keyword: String,
-    pub(super) body: Range<usize>,
+/// One instruction.
+#[derive(Debug, Clone)]
+pub struct Instruction {
+    /// Its keyword, in capitals.
+    pub keyword: String,
+    /// Where its arguments stand, in bytes.
+    pub body: Range<usize>,
 }
 
 /// A word of an instruction, variables filled in, and where it stands.
-pub(super) struct Word {
-    pub(super) text: String,
-    pub(super) span: Range<usize>,
+#[derive(Debug, Clone)]
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// Where it stands, in bytes; quotes belong to it.
+    pub span: Range<usize>,
 }
 
 /// Variables that a Dockerfile sets, as `$NAME` or `${NAME}` stands for them.
-pub(super) type Variables = BTreeMap<String, String>;
+pub type Variables = BTreeMap<String, String>;
 
 /// The instructions, with continued lines, comments between them, and here-documents.
-pub(super) fn instructions(text: &str) -> Vec<Instruction> {
+pub fn instructions(text: &str) -> Vec<Instruction> {
     let mut found = Vec::new();
     let mut lines = Vec::new();
     let mut at = 0;
@@ -69,7 +75,7 @@ fn here_document(text: &str) -> Option<String> {
 }
 
 /// The words of each command: split at `&&`, `;`, `|`, line ends; quotes taken off, variables filled in.
-pub(super) fn commands(text: &str, body: Range<usize>, variables: &Variables) -> Vec<Vec<Word>> {
+pub fn commands(text: &str, body: Range<usize>, variables: &Variables) -> Vec<Vec<Word>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<(String, usize)> = None;
     let mut quote = None;
@@ -126,7 +132,7 @@ pub(super) fn commands(text: &str, body: Range<usize>, variables: &Variables) ->
 /// A word that grows longer than this by its variables is left as written, in bytes: they can double at each step.
 const LONGEST: usize = 64 << 10;
 
-/// Fills in `$NAME`, `${NAME}` and `${NAME:-default}`; what is not set stays as written.
+/// Fills in `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME//text/text}`; what is not set stays as written.
 fn filled_in(text: &str, variables: &Variables) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -142,7 +148,8 @@ fn filled_in(text: &str, variables: &Variables) -> String {
                 (&after[..end], None, end)
             }
         };
-        match variables.get(name).map(String::as_str).or(default) {
+        let replaced = replaced(name, variables);
+        match variables.get(name).map(String::as_str).or(default).or(replaced.as_deref()) {
             Some(value) if out.len() + value.len() > LONGEST => return text.to_owned(),
             Some(value) => out.push_str(value),
             None => {
@@ -153,4 +160,36 @@ fn filled_in(text: &str, variables: &Variables) -> String {
         rest = &after[length..];
     }
     out + rest
+}
+
+/// `NAME//text/text` and `NAME/text/text`: the value with all, or the first, of a text replaced. Patterns are not known.
+fn replaced(expression: &str, variables: &Variables) -> Option<String> {
+    let (name, rest) = expression.split_once('/')?;
+    let value = variables.get(name)?;
+    let (rest, most) = rest.strip_prefix('/').map_or((rest, 1), |rest| (rest, value.len()));
+    let (from, to) = rest.split_once('/').unwrap_or((rest, ""));
+    let from = from.strip_prefix('\\').unwrap_or(from);
+    (!from.is_empty() && !from.contains(['*', '?', '[', '\\'])).then(|| value.replacen(from, to, most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in() {
+        let variables = Variables::from([("V".to_owned(), "12.1.1".to_owned())]);
+        for (text, filled) in [
+            ("cu${V//./}", "cu1211"),
+            ("cu${V/./}", "cu121.1"),
+            ("${V//./-}", "12-1-1"),
+            ("${V//\\./}", "1211"),
+            ("${V//[.]/}", "${V//[.]/}"),
+            ("${W//./}", "${W//./}"),
+            ("${W:-a}/$V/$W", "a/12.1.1/$W"),
+            ("${V//}", "${V//}"),
+        ] {
+            assert_eq!(filled_in(text, &variables), filled, "{text}");
+        }
+    }
 }

@@ -1,0 +1,212 @@
+//! The images that a Dockerfile is built on, against the torch that its pip installs.
+
+use super::read::{Dockerfile, Stage, repository};
+use super::torch::{self, Torch};
+use super::{Context, Lint};
+use crate::check::dockerfile::read::packages;
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::version::{Cuda, CudaRelease};
+
+/// CUDA of the base is not torch's.
+pub const CUDA: Lint = Lint {
+    code: "dockerfile-base-cuda",
+    level: Severity::Warning,
+    page: include_str!("../page/dockerfile-base-cuda.md"),
+    run: cuda,
+};
+
+/// The base has a cuDNN of its own.
+pub const CUDNN: Lint = Lint {
+    code: "dockerfile-cudnn-base",
+    level: Severity::Warning,
+    page: include_str!("../page/dockerfile-cudnn-base.md"),
+    run: cudnn,
+};
+
+/// A tag that may name another image tomorrow.
+pub const FLOATING: Lint = Lint {
+    code: "dockerfile-floating-tag",
+    level: Severity::Warning,
+    page: include_str!("../page/dockerfile-floating-tag.md"),
+    run: floating,
+};
+
+/// A tag whose image was deleted.
+pub const DELETED: Lint = Lint {
+    code: "dockerfile-image-deleted",
+    level: Severity::Error,
+    page: include_str!("../page/dockerfile-image-deleted.md"),
+    run: deleted,
+};
+
+/// An image of nvidia/cuda, by its tag.
+struct CudaBase<'s> {
+    /// `12.1.1`
+    release: Option<CudaRelease>,
+    cuda: Cuda,
+    /// What follows the release: `cudnn8`, `runtime`, `ubuntu22.04`.
+    parts: Vec<&'s str>,
+    tag: &'s str,
+}
+
+fn cuda_base(stage: &Stage) -> Option<CudaBase<'_>> {
+    let (name, tag) = stage.repository();
+    let tag = tag.filter(|tag| !tag.contains('$'))?;
+    if !(name == "nvidia/cuda" || name.ends_with("/nvidia/cuda")) || stage.parent.is_some() {
+        return None;
+    }
+    let mut parts = tag.split('-');
+    let release = parts.next().unwrap_or_default();
+    let minor: Vec<&str> = release.split('.').take(2).collect();
+    Some(CudaBase { release: release.parse().ok(), cuda: minor.join(".").parse().ok()?, parts: parts.collect(), tag })
+}
+
+/// A stage on a base of nvidia/cuda, with the torch that is installed on top of it.
+struct Built<'d> {
+    stage: &'d Stage,
+    base: CudaBase<'d>,
+    torch: Vec<Torch>,
+}
+
+/// All such stages of a file.
+fn with_torch<'d>(file: &'d Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Built<'d>>, Failure> {
+    let mut all: Vec<Built<'_>> = Vec::new();
+    for at in 0..file.stages.len() {
+        let Some(root) = file.chain(at).last().map(|root| &file.stages[*root]) else { continue };
+        let Some(base) = cuda_base(root) else { continue };
+        let torch = torch::of_stage(file, at, context.matrix)?;
+        match all.iter_mut().find(|known| known.stage.image.span == root.image.span) {
+            Some(known) => known.torch.extend(torch),
+            None => all.push(Built { stage: root, base, torch }),
+        }
+    }
+    Ok(all)
+}
+
+fn cuda(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let mut findings = Vec::new();
+    for Built { stage, base, torch } in with_torch(file, context)? {
+        let found = torch.iter().find_map(|torch| Some((torch, torch.build.as_ref()?.row().cuda?)));
+        let Some((torch, cuda)) = found.filter(|(_, cuda)| *cuda != base.cuda) else { continue };
+        let devel = base.parts.contains(&"devel");
+        let same_family = cuda.major == base.cuda.major;
+        if same_family && !devel && base.cuda < cuda {
+            // An older CUDA of the same family beside the one that is used asks for nothing more.
+            continue;
+        }
+        let torch_words = torch.words();
+        let message = match (same_family, devel) {
+            (_, true) => format!(
+                "the base brings the compiler of CUDA {}, and {torch_words} was built with CUDA {cuda}: extensions that are \
+                 compiled here are of another CUDA",
+                base.cuda
+            ),
+            (false, false) => format!(
+                "the base brings CUDA {}, and {torch_words} its own CUDA {cuda}: what looks for CUDA in the system gets another \
+                 one than torch",
+                base.cuda
+            ),
+            (true, false) => format!(
+                "the base brings CUDA {}, and {torch_words} its own CUDA {cuda}: the image asks for a newer driver than torch does",
+                base.cuda
+            ),
+        };
+        let place = file.lines.span(Some(stage.image.span.clone()));
+        let mut finding = Diagnostic::warning(CUDA.code, message, place).and(file.lines.span(Some(torch.span.clone())));
+        if let Some(build) = &torch.build {
+            finding =
+                finding.and(Evidence::fact(format!("{torch_words} is built with CUDA {cuda}"), &build.row().source));
+        }
+        if same_family && !devel {
+            finding.severity = Severity::Note;
+            if let Some(row) = context.matrix.image()?.requirement(base.cuda) {
+                let claim = format!("images of CUDA {} ask for a driver with {}", base.cuda, row.condition);
+                finding = finding.and(Evidence::fact(claim, &row.source));
+            }
+        }
+        let os = base.parts.last().copied().unwrap_or_default();
+        let newest = context.matrix.image()?.newest(cuda, os);
+        let flavor = if devel { "devel" } else { "runtime" };
+        findings.push(finding.fix(match newest {
+            Some(release) => format!(
+                "build on nvidia/cuda:{release}-{flavor}-{os}, or where nothing is compiled on a base without CUDA: wheels bring \
+                 their own"
+            ),
+            None => format!("build on an image of CUDA {cuda}, or on one without CUDA: wheels bring their own"),
+        }));
+    }
+    Ok(findings)
+}
+
+fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let facts = context.matrix.package()?;
+    let installs = || file.stages.iter().flat_map(|stage| &stage.installs);
+    let named = installs().flat_map(|install| &install.requirements).map(|(one, _)| one.package.clone());
+    let texts = installs().flat_map(|install| &install.files).filter_map(|path| (context.read)(path));
+    let listed: Vec<_> = texts.flat_map(|text| packages(&text)).collect();
+    if named.chain(listed).any(|package| facts.loads_system_cudnn(&package)) {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    for Built { stage, base, torch } in with_torch(file, context)? {
+        let Some(part) = base.parts.iter().find(|part| part.starts_with("cudnn")) else { continue };
+        let Some(torch) = torch.iter().find(|torch| torch.is_cuda && !torch.is_cpu) else { continue };
+        let words = torch.words();
+        let message = format!("the base has a cuDNN beside the one that {words} brings: the loader could take either");
+        let place = file.lines.span(Some(stage.image.span.clone()));
+        let mut finding =
+            Diagnostic::warning(CUDNN.code, message, place).and(file.lines.span(Some(torch.span.clone())));
+        if let Some((build, cudnn)) = torch.build.as_ref().and_then(|build| Some((build, build.row().cudnn.as_ref()?)))
+        {
+            finding = finding.and(Evidence::fact(format!("{words} pins cuDNN {cudnn}"), &build.row().source));
+        }
+        let without = base.tag.replacen(&format!("-{part}"), "", 1);
+        findings
+            .push(finding.fix(format!("build on the same image without cuDNN: {}:{without}", stage.repository().0)));
+    }
+    Ok(findings)
+}
+
+fn floating(file: &Dockerfile<'_>, _: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let bases = file.stages.iter().filter(|stage| stage.parent.is_none()).map(|stage| &stage.image);
+    let images = bases.chain(file.stages.iter().flat_map(|stage| &stage.sources));
+    let mut findings = Vec::new();
+    for image in images.filter(|image| image.text != "scratch" && !image.text.contains(['$', '@'])) {
+        let (name, tag) = repository(&image.text);
+        let message = match tag {
+            None => format!("{name} has no tag, which means `latest`: the next build may be of another image"),
+            Some("latest") => format!("{name}:latest is another image whenever one is pushed"),
+            Some(_) => continue,
+        };
+        let place = file.lines.span(Some(image.span.clone()));
+        findings.push(
+            Diagnostic::warning(FLOATING.code, message, place)
+                .fix("name the release, and best its digest too: NAME:TAG@sha256:.."),
+        );
+    }
+    Ok(findings)
+}
+
+fn deleted(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let mut findings = Vec::new();
+    for stage in &file.stages {
+        let Some(base) = cuda_base(stage) else { continue };
+        let Some(row) = base.release.as_ref().and_then(|release| context.matrix.image().ok()?.deleted(release)) else {
+            continue;
+        };
+        // A digest may be held by a mirror; other registries keep what they have.
+        let (name, _) = stage.repository();
+        if stage.image.text.contains('@')
+            || !["nvidia/cuda", "docker.io/nvidia/cuda", "nvcr.io/nvidia/cuda"].contains(&name)
+        {
+            continue;
+        }
+        let there = base.tag.replacen(&row.cuda.to_string(), &row.successor.to_string(), 1);
+        let message = format!("the images of CUDA {} were deleted: {name}:{} cannot be pulled", row.cuda, base.tag);
+        let place = file.lines.span(Some(stage.image.span.clone()));
+        let fact = Evidence::fact(format!("{} is the release of that minor that stayed", row.successor), &row.source);
+        findings
+            .push(Diagnostic::error(DELETED.code, message, place).and(fact).fix(format!("build on {name}:{there}")));
+    }
+    Ok(findings)
+}

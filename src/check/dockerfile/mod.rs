@@ -1,0 +1,77 @@
+//! A Dockerfile before it is built: takes its text and the lock, gives what will go wrong, each at its line.
+//!
+//! Files that have nothing to do with GPUs are passed over, and what a file alone does not tell is not said.
+
+mod arg;
+mod base;
+mod index;
+mod read;
+mod torch;
+mod variables;
+
+use crate::diag::{Diagnostic, Failure, Severity, SourceText};
+use crate::lock::Lock;
+use crate::matrix::Matrix;
+use read::Dockerfile;
+
+/// One lint.
+pub struct Lint {
+    /// Its stable name, which `[checks]` and `gpulock explain` use.
+    pub code: &'static str,
+    /// How grave its findings are unless they say otherwise.
+    pub level: Severity,
+    /// What it means, why it happens and what to do, in Markdown.
+    pub page: &'static str,
+    run: fn(&Dockerfile<'_>, &Context<'_>) -> Result<Vec<Diagnostic>, Failure>,
+}
+
+/// In the order in which they run.
+pub const ALL: [Lint; 8] = [
+    base::DELETED,
+    base::CUDA,
+    base::CUDNN,
+    base::FLOATING,
+    index::COMPUTED,
+    index::HASHES,
+    arg::UNUSED,
+    arg::DISAGREES,
+];
+
+/// What a Dockerfile is judged with.
+pub struct Context<'a> {
+    /// Facts.
+    pub matrix: &'a Matrix,
+    /// The project's lock, where it has one.
+    pub lock: Option<&'a Lock>,
+    /// The text of a file beside the Dockerfile, where it can be read.
+    pub read: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Judges a Dockerfile.
+///
+/// # Errors
+/// When the matrix cannot be read.
+pub fn judge(source: SourceText<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let file = Dockerfile::read(source);
+    let mut findings = Vec::new();
+    if is_of_gpus(&file) {
+        for lint in ALL {
+            findings.extend((lint.run)(&file, context)?);
+        }
+        findings.extend(variables::judge(&file, context)?);
+    }
+    for finding in &mut findings {
+        finding.subject.get_or_insert_with(|| source.name.to_owned());
+    }
+    Ok(findings)
+}
+
+/// Whether an image is one of CUDA or torch, or torch is installed.
+fn is_of_gpus(file: &Dockerfile<'_>) -> bool {
+    const WORDS: [&str; 3] = ["nvidia", "cuda", "pytorch"];
+    file.stages.iter().any(|stage| {
+        let (name, _) = stage.repository();
+        WORDS.iter().any(|word| name.contains(word))
+            || stage.installs.iter().any(|install| install.of("torch").is_some())
+    })
+}

@@ -1,0 +1,310 @@
+//! A Dockerfile as its stages: takes the text, gives what each is built on, sets and installs with pip.
+//!
+//! Variables have the values that the file gives them; a build may give others. What stays unknown keeps its `$`.
+
+use std::ops::Range;
+
+use crate::diag::{Lines, SourceText};
+use crate::dockerfile::{Instruction, Variables, Word, commands, instructions};
+use crate::python::{PackageName, Platform, Requirement};
+
+/// A Dockerfile.
+pub struct Dockerfile<'t> {
+    /// Its text, with places.
+    pub lines: Lines<'t>,
+    /// Its stages, in order.
+    pub stages: Vec<Stage>,
+    /// Every ARG.
+    pub args: Vec<Arg>,
+    /// Every instruction, with the stage that it is in: none before the first FROM.
+    pub instructions: Vec<(Instruction, Option<usize>)>,
+}
+
+/// From one FROM to the next.
+pub struct Stage {
+    /// Its name in lower case, where it has one.
+    pub name: Option<String>,
+    /// The image or stage that it is built on.
+    pub image: Word,
+    /// The stage that it is built on, where it is one.
+    pub parent: Option<usize>,
+    /// What it is built for; `None` where that is another one or a variable.
+    pub platform: Option<Platform>,
+    /// Its ENV: names, values and places.
+    pub env: Vec<(String, String, Range<usize>)>,
+    /// All variables that its instructions see, those of its parents too.
+    pub variables: Variables,
+    /// What pip installs, a command each.
+    pub installs: Vec<Install>,
+    /// Stages whose Python packages are copied into it.
+    pub copied: Vec<usize>,
+    /// Images that files are copied from.
+    pub sources: Vec<Word>,
+}
+
+/// An ARG.
+pub struct Arg {
+    /// Its name.
+    pub name: String,
+    /// Its default, variables filled in.
+    pub value: Option<String>,
+    /// Where it stands.
+    pub span: Range<usize>,
+    /// The stage that it is in: none before the first FROM.
+    pub stage: Option<usize>,
+}
+
+/// One `pip install`.
+#[derive(Default)]
+pub struct Install {
+    /// What is named on its command line, with places.
+    pub requirements: Vec<(Requirement, Range<usize>)>,
+    /// `--index-url`.
+    pub index: Option<String>,
+    /// `--extra-index-url`.
+    pub extra: Vec<String>,
+    /// Files of `-r`.
+    pub files: Vec<String>,
+    /// `--require-hashes`.
+    pub hashes: bool,
+    /// Something else decides where packages come from, or which: a constraint, links, a backend, a mirror.
+    pub unclear: bool,
+    /// It builds what is here or in a repository, which may read any variable.
+    pub builds: bool,
+}
+
+impl Install {
+    /// The requirement of a package.
+    pub fn of(&self, package: &str) -> Option<&(Requirement, Range<usize>)> {
+        self.requirements.iter().find(|(requirement, _)| requirement.package.as_str() == package)
+    }
+}
+
+impl Stage {
+    /// The name of an image without its tag and digest, and the tag.
+    pub fn repository(&self) -> (&str, Option<&str>) {
+        repository(&self.image.text)
+    }
+}
+
+/// The name of an image without its tag and digest, and the tag.
+pub fn repository(image: &str) -> (&str, Option<&str>) {
+    let name = image.split('@').next().unwrap_or_default();
+    match name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
+        Some((path, tag)) => (path, Some(tag)),
+        None => (name, None),
+    }
+}
+
+impl<'t> Dockerfile<'t> {
+    /// Reads a text.
+    pub fn read(source: SourceText<'t>) -> Self {
+        let mut file =
+            Self { lines: Lines::new(source), stages: Vec::new(), args: Vec::new(), instructions: Vec::new() };
+        let mut global = Variables::new();
+        for instruction in instructions(source.text) {
+            let at = file.stages.len().checked_sub(1);
+            // FROM sees what stands before the first one alone.
+            let in_stage = file.stages.last().filter(|_| instruction.keyword != "FROM");
+            let variables = in_stage.map_or(&global, |stage| &stage.variables);
+            let commands = commands(source.text, instruction.body.clone(), variables);
+            let words = commands.first().map_or(&[][..], Vec::as_slice);
+            match instruction.keyword.as_str() {
+                "ARG" => file.arg(commands.iter().flatten(), &mut global),
+                "FROM" => file.from(words),
+                keyword => {
+                    if let Some(stage) = file.stages.len().checked_sub(1) {
+                        match keyword {
+                            "ENV" => file.env(stage, words),
+                            "COPY" => file.copy(stage, words),
+                            "RUN" => file.stages[stage].installs.extend(commands.iter().filter_map(|one| install(one))),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            let at = if instruction.keyword == "FROM" { file.stages.len().checked_sub(1) } else { at };
+            file.instructions.push((instruction, at));
+        }
+        file
+    }
+
+    /// The text of a range as written.
+    pub fn raw(&self, span: &Range<usize>) -> &'t str {
+        self.lines.source.text.get(span.clone()).unwrap_or_default()
+    }
+
+    /// A stage and those that it is built on, the nearest first.
+    pub fn chain(&self, stage: usize) -> Vec<usize> {
+        let mut chain = vec![stage];
+        // A stage is only ever built on an earlier one.
+        while let Some(parent) = chain.last().and_then(|last| self.stages[*last].parent) {
+            chain.push(parent);
+        }
+        chain
+    }
+
+    fn arg<'w>(&mut self, words: impl Iterator<Item = &'w Word>, global: &mut Variables) {
+        let stage = self.stages.len().checked_sub(1);
+        for word in words {
+            let (name, value) = match word.text.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word.text.as_str(), None),
+            };
+            let variables = self.stages.last_mut().map_or(&mut *global, |stage| &mut stage.variables);
+            // ENV wins over ARG; an ARG without default has that of the one before the first FROM.
+            let known = value.clone().or_else(|| stage.and_then(|_| global_value(&self.args, name)));
+            if let Some(value) = known {
+                variables.entry(name.to_owned()).or_insert(value);
+            }
+            self.args.push(Arg { name: name.to_owned(), value, span: word.span.clone(), stage });
+        }
+    }
+
+    fn from(&mut self, words: &[Word]) {
+        let flags = words.iter().take_while(|word| word.text.starts_with("--")).count();
+        let platform = words[..flags].iter().find_map(|word| word.text.strip_prefix("--platform="));
+        let Some(image) = words.get(flags) else { return };
+        let name = match &words[flags + 1..] {
+            [word, name, ..] if word.text.eq_ignore_ascii_case("as") => Some(name.text.to_lowercase()),
+            _ => None,
+        };
+        let parent = self.stage(&image.text);
+        self.stages.push(Stage {
+            name,
+            parent,
+            platform: match (platform, parent) {
+                (None, Some(parent)) => self.stages[parent].platform,
+                (None, None) | (Some("linux/amd64"), _) => Some(Platform::LinuxX86_64),
+                (Some("linux/arm64" | "linux/arm64/v8"), _) => Some(Platform::LinuxAarch64),
+                (Some(_), _) => None,
+            },
+            env: Vec::new(),
+            variables: parent.map(|parent| self.stages[parent].variables.clone()).unwrap_or_default(),
+            installs: Vec::new(),
+            copied: Vec::new(),
+            sources: Vec::new(),
+            image: image.clone(),
+        });
+    }
+
+    /// The stage of that name.
+    fn stage(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        self.stages.iter().rposition(|stage| stage.name.as_deref() == Some(&name))
+    }
+
+    fn env(&mut self, stage: usize, words: &[Word]) {
+        let stage = &mut self.stages[stage];
+        let pairs: Vec<(String, String, Range<usize>)> = match words {
+            [name, value @ ..] if !name.text.contains('=') && !value.is_empty() => {
+                let text: Vec<&str> = value.iter().map(|word| word.text.as_str()).collect();
+                vec![(name.text.clone(), text.join(" "), name.span.clone())]
+            }
+            _ => {
+                let pair = |word: &Word| {
+                    let (name, value) = word.text.split_once('=')?;
+                    Some((name.to_owned(), value.to_owned(), word.span.start..word.span.start + name.len()))
+                };
+                words.iter().filter_map(pair).collect()
+            }
+        };
+        for (name, value, _) in &pairs {
+            stage.variables.insert(name.clone(), value.clone());
+        }
+        stage.env.extend(pairs);
+    }
+
+    fn copy(&mut self, stage: usize, words: &[Word]) {
+        let Some((word, from)) = words.iter().find_map(|word| Some((word, word.text.strip_prefix("--from=")?))) else {
+            return;
+        };
+        let source = self.stage(from).or_else(|| from.parse().ok().filter(|number| *number < stage));
+        match source {
+            Some(source) => {
+                // Environments move from stage to stage as folders.
+                let holds = |word: &Word| word.text.contains("venv") || word.text.contains("site-packages");
+                if words.iter().any(holds) {
+                    self.stages[stage].copied.push(source);
+                }
+            }
+            None => {
+                let span = word.span.start + "--from=".len()..word.span.end;
+                self.stages[stage].sources.push(Word { text: from.to_owned(), span });
+            }
+        }
+    }
+}
+
+fn global_value(args: &[Arg], name: &str) -> Option<String> {
+    args.iter().find(|arg| arg.stage.is_none() && arg.name == name).and_then(|arg| arg.value.clone())
+}
+
+/// Options of `pip install` with a value that says nothing about what is installed from where.
+const VALUED: [&str; 17] = [
+    "-t",
+    "--target",
+    "--prefix",
+    "--root",
+    "--python",
+    "-p",
+    "--timeout",
+    "--retries",
+    "--proxy",
+    "--cert",
+    "--trusted-host",
+    "--cache-dir",
+    "--progress-bar",
+    "--no-binary",
+    "--only-binary",
+    "--upgrade-strategy",
+    "--root-user-action",
+];
+
+/// A command that is `pip install`, of whatever pip.
+fn install(words: &[Word]) -> Option<Install> {
+    let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
+    let program = |at: usize| words[at].text.rsplit('/').next().unwrap_or_default();
+    let first = (0..words.len()).find(|at| program(*at).starts_with("pip") && is(at + 1, "install"))?;
+    let mut install = Install::default();
+    let mut rest = words[first + 2..].iter();
+    while let Some(word) = rest.next() {
+        let (option, inline) = match word.text.split_once('=').filter(|_| word.text.starts_with("--")) {
+            Some((option, value)) => (option, Some(value.to_owned())),
+            None => (word.text.as_str(), None),
+        };
+        let mut value = || inline.clone().or_else(|| rest.next().map(|word| word.text.clone())).unwrap_or_default();
+        match option {
+            "-i" | "--index-url" | "--default-index" => install.index = Some(value()),
+            "--extra-index-url" | "--index" => install.extra.push(value()),
+            "-f" | "--find-links" | "-c" | "--constraint" | "--torch-backend" | "--index-strategy" => {
+                drop(value());
+                install.unclear = true;
+            }
+            "--no-index" => install.unclear = true,
+            "-r" | "--requirement" => install.files.push(value()),
+            "--require-hashes" => install.hashes = true,
+            "-e" | "--editable" => {
+                drop(value());
+                install.builds = true;
+            }
+            option if VALUED.contains(&option) => drop(value()),
+            option if option.starts_with(['-', '<', '>']) => {}
+            requirement => match requirement.parse::<Requirement>() {
+                Ok(requirement) => install.requirements.push((requirement, word.span.clone())),
+                Err(_) if requirement.contains("://") && requirement.ends_with(".whl") => {}
+                Err(_) => install.builds = true,
+            },
+        }
+    }
+    Some(install)
+}
+
+/// The names of packages in a requirements file, as far as they can be read.
+pub fn packages(text: &str) -> Vec<PackageName> {
+    let name = |line: &str| {
+        let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(line.len());
+        line[..end].parse().ok()
+    };
+    text.lines().map(str::trim).filter(|line| !line.starts_with(['#', '-'])).filter_map(name).collect()
+}

@@ -1,0 +1,138 @@
+//! The torch that a stage's pip installs: takes its commands, gives release and build where both are certain.
+
+use std::ops::Range;
+
+use super::read::{Dockerfile, Install};
+use crate::diag::Failure;
+use crate::matrix::{Matrix, TorchBuild};
+use crate::python::Platform;
+use crate::version::Pep440;
+use crate::version::pep440::{Operator, local_label};
+
+/// A torch that is installed.
+#[derive(Debug, Clone)]
+pub struct Torch {
+    /// The release, where it is pinned.
+    pub release: Option<Pep440>,
+    /// The build, where the index or the label says which.
+    pub build: Option<TorchBuild>,
+    /// Whether it is certainly one for CPUs.
+    pub is_cpu: bool,
+    /// Whether it is certainly one for CUDA.
+    pub is_cuda: bool,
+    /// Where it is named.
+    pub span: Range<usize>,
+}
+
+impl Torch {
+    /// In words: `torch 2.3.0 (cu121)`.
+    pub fn words(&self) -> String {
+        let release = self.release.as_ref().map(|release| format!(" {release}")).unwrap_or_default();
+        let variant = self.build.as_ref().map(|build| format!(" ({})", build.row().variant)).unwrap_or_default();
+        format!("torch{release}{variant}")
+    }
+}
+
+/// What the stage installs itself, or has from those that it is built on or copies packages from.
+///
+/// # Errors
+/// When the matrix cannot be read.
+pub fn of_stage(file: &Dockerfile<'_>, stage: usize, matrix: &Matrix) -> Result<Vec<Torch>, Failure> {
+    let mut stages = Vec::new();
+    let mut left = vec![stage];
+    while let Some(stage) = left.pop() {
+        for one in file.chain(stage) {
+            if !stages.contains(&one) {
+                stages.push(one);
+                left.extend(&file.stages[one].copied);
+            }
+        }
+    }
+    stages.sort_unstable();
+    let mut all = Vec::new();
+    for stage in stages {
+        for install in &file.stages[stage].installs {
+            all.extend(of_install(install, file, stage, matrix)?);
+        }
+    }
+    Ok(all)
+}
+
+fn of_install(
+    install: &Install,
+    file: &Dockerfile<'_>,
+    stage: usize,
+    matrix: &Matrix,
+) -> Result<Option<Torch>, Failure> {
+    let Some((requirement, span)) = install.of("torch") else { return Ok(None) };
+    let pinned = requirement.specifiers.iter().find(|one| *one.operator() == Operator::Equal);
+    let version = pinned.map(|one| one.version().clone());
+    let stage = &file.stages[stage];
+    let mut torch = Torch {
+        release: version.as_ref().map(Pep440::only_release),
+        build: None,
+        is_cpu: false,
+        is_cuda: false,
+        span: span.clone(),
+    };
+    let variant = match version.as_ref().and_then(local_label) {
+        Some(label) => Variant::Labelled(label),
+        None => variant(install, |name| stage.variables.get(name).cloned(), matrix)?,
+    };
+    torch.is_cpu = matches!(&variant, Variant::Labelled(label) if label == "cpu");
+    let Some(platform) = stage.platform else { return Ok(Some(torch)) };
+    torch.is_cuda = match &variant {
+        Variant::Labelled(label) => label.starts_with("cu"),
+        // PyPI's builds for x86-64 are for CUDA, all that the matrix knows of.
+        Variant::Default => platform == Platform::LinuxX86_64,
+        Variant::Unknown => false,
+    };
+    let Some(release) = &torch.release else { return Ok(Some(torch)) };
+    let default = matrix.index()?.indexes.iter().find(|index| index.default).map_or("pypi", |index| &index.name);
+    let is_it = |build: &TorchBuild| match &variant {
+        Variant::Labelled(label) => build.row().variant == *label,
+        Variant::Default => build.row().index == default,
+        Variant::Unknown => false,
+    };
+    torch.build = matrix.torch()?.builds(platform).find(|build| build.release().version == *release && is_it(build));
+    Ok(Some(torch))
+}
+
+/// Which of a release's builds pip takes.
+enum Variant {
+    /// The one that the default index has.
+    Default,
+    /// The one with that label.
+    Labelled(String),
+    /// It cannot be told.
+    Unknown,
+}
+
+fn variant(install: &Install, variable: impl Fn(&str) -> Option<String>, matrix: &Matrix) -> Result<Variant, Failure> {
+    let named = |names: [&str; 2]| names.into_iter().find_map(&variable).filter(|value| !value.is_empty());
+    let index = install.index.clone().or_else(|| named(["PIP_INDEX_URL", "UV_INDEX_URL"]));
+    let extra = install.extra.first().cloned().or_else(|| named(["PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL"]));
+    if install.unclear || install.extra.len() > 1 {
+        return Ok(Variant::Unknown);
+    }
+    let of = |url: &str| -> Result<Variant, Failure> {
+        let url = url.trim_end_matches('/');
+        let known = &matrix.index()?.indexes;
+        if let Some(row) = known.iter().find(|row| row.url.trim_end_matches('/') == url) {
+            return Ok(match row.url.rsplit_once("/whl/") {
+                Some((_, label)) => Variant::Labelled(label.to_owned()),
+                None => Variant::Default,
+            });
+        }
+        // The index of builds for CPUs is beside those of the variants.
+        let beside = url.strip_suffix("/cpu").is_some_and(|base| known.iter().any(|row| row.url.starts_with(base)));
+        Ok(if beside { Variant::Labelled("cpu".into()) } else { Variant::Unknown })
+    };
+    let index = index.map_or(Ok(Variant::Default), |url| of(&url))?;
+    // A version with a label is newer than the same without one (PEP 440), so pip takes it where both are offered.
+    match (index, extra) {
+        (index, None) => Ok(index),
+        (Variant::Default, Some(url)) => of(&url),
+        _ => Ok(Variant::Unknown),
+    }
+}

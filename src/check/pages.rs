@@ -1,0 +1,46 @@
+//! Every code that has a page for `gpulock explain` and a level in `[checks]`: those of environments, of a project's
+//! files and of Dockerfiles.
+
+use super::{dockerfile, rule};
+use crate::diag::Severity;
+
+/// A code with its page.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// Its stable name.
+    pub code: &'static str,
+    /// How grave its findings are unless they say otherwise.
+    pub level: Severity,
+    /// What it means, why it happens and what to do, in Markdown.
+    pub text: &'static str,
+}
+
+/// What `gpulock check` finds in a project's own files.
+const PROJECT: [Page; 3] = [
+    Page { code: "file-stale", level: Severity::Error, text: include_str!("page/file-stale.md") },
+    Page { code: "lock-missing", level: Severity::Error, text: include_str!("page/lock-missing.md") },
+    Page { code: "lock-stale", level: Severity::Error, text: include_str!("page/lock-stale.md") },
+];
+
+/// All pages, by code.
+pub fn pages() -> Vec<Page> {
+    let rules = rule::ALL.iter().map(|rule| Page { code: rule.code, level: rule.level, text: rule.page });
+    let lints = dockerfile::ALL.into_iter().map(|lint| Page { code: lint.code, level: lint.level, text: lint.page });
+    let mut all: Vec<Page> = rules.chain(PROJECT).chain(lints).collect();
+    all.sort_by_key(|page| page.code);
+    all
+}
+
+/// Whether findings of this code are about an environment, and not about files of a project.
+pub fn is_of_environments(code: &str) -> bool {
+    !PROJECT.iter().any(|page| page.code == code) && !dockerfile::ALL.iter().any(|lint| lint.code == code)
+}
+
+impl Page {
+    /// The first sentence.
+    pub fn summary(&self) -> String {
+        let text = self.text.split("\n\n").nth(1).unwrap_or_default().replace('\n', " ");
+        let end = text.find(". ").map_or(text.len(), |end| end + 1);
+        text[..end].to_owned()
+    }
+}

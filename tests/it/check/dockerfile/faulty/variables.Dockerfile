@@ -1,0 +1,7 @@
+FROM python:3.11-slim-bookworm
+RUN pip install torch==2.8.0
+ENV NCCL_TIMEOUT=1800 \
+    NCCL_DEBUG=INFO
+ENV NCCL_SOCKET_TIMEOUT 600
+ENV NCCL_ASYNC_ERROR_HANDLING=1
+ENV PYTORCH_ALLOC_CONF=expandable_segments:True

@@ -1,0 +1,273 @@
+//! `gpulock check` on a project that adopts gpulock, and then drifts.
+
+use std::fs;
+
+use gpulock::report::schema;
+use serde_json::Value;
+
+use super::program::{GOOD, Place, Ran};
+use crate::check::venv::Venv;
+
+const CHECK: [&str; 3] = ["check", "--matrix-age", "99999"];
+
+/// A manifest with its lock, a Dockerfile and two exports.
+fn project() -> Place {
+    let place = Place::with(&format!("{GOOD}\n[image]\nflavor = \"slim\"\n\n[env]\nNCCL_DEBUG = \"WARN\"\n"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place.run(&["dockerfile", "-o", "Dockerfile"]).code(0);
+    fs::create_dir(place.path("deploy")).unwrap();
+    place.run(&["export", "requirements", "-o", "requirements.txt"]).code(0);
+    place.run(&["export", "constraints", "-o", "deploy/constraints.txt"]).code(0);
+    place
+}
+
+fn check(place: &Place, more: &[&str]) -> Ran {
+    place.run(&[&CHECK[..], more].concat())
+}
+
+/// Codes of the findings, with their severity.
+fn found(place: &Place, more: &[&str], code: i32) -> Vec<String> {
+    let report = check(place, &[more, &["--format", "json"]].concat()).code(code).json();
+    assert_eq!(report["schema"], "gpulock.report/1");
+    assert!(jsonschema::draft202012::is_valid(&json_schema("report"), &report), "{report:#}");
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.map(|one| format!("{} {}", one["severity"].as_str().unwrap(), one["code"].as_str().unwrap())).collect()
+}
+
+fn json_schema(name: &str) -> Value {
+    let one = schema::ALL.iter().find(|one| one.name == name).unwrap();
+    serde_json::from_str(one.text).unwrap()
+}
+
+/// The project goes wrong in one way: what is found, and what is said.
+fn drifts(change: impl Fn(&Place), code: &str, says: &[&str]) {
+    let place = project();
+    change(&place);
+    assert!(found(&place, &[], 1).contains(&format!("error {code}")), "{}", check(&place, &[]).out);
+    let ran = check(&place, &[]).code(1);
+    says.iter().for_each(|words| assert!(ran.out.contains(words), "`{words}` is not in\n{}", ran.out));
+}
+
+fn edit(place: &Place, name: &str, from: &str, to: &str) {
+    let text = place.text(name);
+    assert!(text.contains(from), "{name} has no {from}");
+    place.put(name, text.replacen(from, to, 1));
+}
+
+#[test]
+fn what_was_written_is_clean() {
+    let place = project();
+    assert_eq!(check(&place, &[]).code(0).out, "gpulock.toml: torch 2.8.0 (cu128) for a; 3 files\n\nclean\n");
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    // From a folder below, the manifest is found above.
+    let mut below = place.command(&CHECK);
+    assert_eq!(Ran::of(below.current_dir(place.path("deploy")).output().unwrap()).code(0).err, "");
+    // Two targets: each file is of one, and says so or is found out.
+    let two = format!("{}\n[target.b]\ngpus = ['H100']\ndriver = '580'\n", place.text("gpulock.toml"));
+    place.put("gpulock.toml", two);
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    assert_eq!(found(&place, &[], 1), ["error file-stale"; 3]);
+    for target in ["a", "b"] {
+        place.run(&["dockerfile", "-q", "--target", target, "-o", "Dockerfile"]).code(0);
+        place.run(&["export", "requirements", "--target", target, "-o", "requirements.txt"]).code(0);
+        place.run(&["export", "constraints", "--target", target, "-o", "deploy/constraints.txt"]).code(0);
+        assert_eq!(found(&place, &[], 0), [""; 0], "{target}");
+    }
+}
+
+#[test]
+fn a_lock_without_image_has_a_dockerfile_too() {
+    let place = Place::locked();
+    place.run(&["dockerfile", "-o", "Dockerfile", "-q"]).code(0);
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    edit(&place, "Dockerfile", "USER 10001", "USER root");
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+}
+
+#[test]
+fn a_pylock_is_compared_but_for_its_addresses() {
+    let place = Place::locked();
+    place.run(&["export", "pylock", "--offline", "--wheels", "wheels", "-o", "pylock.toml"]).code(0);
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    let pylock = place.text("pylock.toml");
+    // As an index that lists addresses would give it.
+    place.put("pylock.toml", pylock.replace("path = \"wheels/", "url = \"https://files.invalid/"));
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    let hash = pylock.split("sha256 = \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    place.put("pylock.toml", pylock.replace(&hash, &"0".repeat(64)));
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+    place.put("pylock.toml", pylock.replace("path = \"wheels/torch-", "nowhere = \"torch-"));
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+}
+
+#[test]
+fn six_drifts() {
+    drifts(
+        |place| edit(place, "gpulock.toml", "\"580\"", "\"570\""),
+        "lock-stale",
+        &["gpulock.lock is not that of this manifest", "gpulock resolve"],
+    );
+    drifts(
+        |place| fs::remove_file(place.path("gpulock.lock")).unwrap(),
+        "lock-missing",
+        &["there is no lock", "skipped, no lock here: file-stale"],
+    );
+    drifts(
+        |place| {
+            edit(place, "gpulock.toml", "WARN", "INFO");
+            place.run(&["resolve", "--offline", "-q"]).code(0);
+        },
+        "file-stale",
+        &[
+            "Dockerfile was written for another lock",
+            "requirements.txt was written for another lock",
+            "deploy/constraints.txt was written for another lock",
+            "`gpulock export constraints -o deploy/constraints.txt`",
+            "3 errors",
+        ],
+    );
+    drifts(
+        |place| edit(place, "Dockerfile", "USER 10001", "USER root"),
+        "file-stale",
+        &["Dockerfile was changed since it was written, first in line ", "USER root\n", "the lock gives: `USER 10001`"],
+    );
+    drifts(
+        |place| edit(place, "requirements.txt", "torch==2.8.0", "torch==2.7.0"),
+        "file-stale",
+        &["requirements.txt was changed since", "| torch==2.7.0", "the lock gives: `torch==2.8.0 \\`"],
+    );
+    drifts(
+        |place| {
+            let text = place.text("deploy/constraints.txt");
+            place.put("deploy/constraints.txt", &text[..text.len() - 20]);
+        },
+        "file-stale",
+        &["deploy/constraints.txt was changed since it was written"],
+    );
+}
+
+#[test]
+fn an_environment_is_held_against_the_lock() {
+    let (place, venv) = (project(), Venv::with_torch());
+    let path = venv.path().display().to_string();
+    let found = found(&place, &["--env", &path], 1);
+    assert!(found.contains(&"error lock-drift".into()), "{found:?}");
+    let ran = check(&place, &["--env", &path]).code(1);
+    assert!(ran.out.contains("gpulock.toml: torch 2.8.0") && ran.out.contains("; 3 files, "), "{}", ran.out);
+    assert!(ran.out.contains("for a: A100 (sm_80), driver 580"), "{}", ran.out);
+    check(&place, &["--env", "none"]).code(2).says(&["none"]);
+    // No library of the GPU stack is no clean one.
+    fs::create_dir_all(place.path("empty/lib/python3.11/site-packages")).unwrap();
+    place.put("empty/pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n");
+    check(&Place::empty(), &["--env", place.path("empty").to_str().unwrap()]).code(3);
+}
+
+#[test]
+fn what_cannot_be_read_is_no_answer() {
+    let place = project();
+    edit(&place, "gpulock.lock", "version = 1", "version = ");
+    place.refuses(&CHECK, 2).says(&["gpulock.lock"]);
+    place.put("gpulock.lock", "<<<<<<< ours\n=======\n>>>>>>> theirs\n");
+    place.refuses(&CHECK, 2).says(&["merge"]);
+    place.put("gpulock.toml", "[stack");
+    place.refuses(&CHECK, 2).says(&["gpulock.toml"]);
+    place.refuses(&[&CHECK[..], &["--lock", "other.lock"]].concat(), 2);
+}
+
+#[test]
+fn nothing_to_check_is_not_clean() {
+    check(&Place::empty(), &[]).code(3);
+}
+
+#[test]
+fn others_files_are_passed_over() {
+    let place = project();
+    let stale = place.text("requirements.txt").replacen("torch==2.8.0", "torch==2.7.0", 1);
+    for folder in ["node_modules", ".venv", "other", "vendored"] {
+        fs::create_dir(place.path(folder)).unwrap();
+        place.put(&format!("{folder}/requirements.txt"), &stale);
+    }
+    place.put(".venv/pyvenv.cfg", "");
+    place.put("other/gpulock.toml", GOOD);
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+    assert_eq!(found(&place, &["--exclude", "vendored"], 0), [""; 0]);
+}
+
+#[test]
+fn templates_are_known_by_their_hash() {
+    let place = project();
+    fs::create_dir(place.path("templates")).unwrap();
+    place.put("mine.j2", "{% extends \"Dockerfile\" %}\n{% block last %}\nENV MINE=1\n{% endblock %}\n");
+    place.run(&["dockerfile", "--template", "mine.j2", "-o", "Dockerfile", "-q"]).code(0);
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    edit(&place, "Dockerfile", "MINE=1", "MINE=2");
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+    fs::rename(place.path("mine.j2"), place.path("mine.txt")).unwrap();
+    assert_eq!(found(&place, &[], 0), ["note file-unchecked"]);
+    assert_eq!(found(&place, &["--template", "mine.txt"], 1), ["error file-stale"]);
+}
+
+#[test]
+fn levels_are_those_of_the_manifest() {
+    let place = project();
+    edit(&place, "requirements.txt", "torch==2.8.0", "torch==2.7.0");
+    let checks = "[checks]\nfile-stale = { level = \"warning\", reason = \"being moved\" }\n";
+    place.put("gpulock.toml", format!("{}{checks}", place.text("gpulock.toml")));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    for command in [&["dockerfile", "-o", "Dockerfile"][..], &["export", "constraints", "-o", "deploy/constraints.txt"]]
+    {
+        place.run(command).code(0);
+    }
+    assert_eq!(found(&place, &[], 0), ["warning file-stale"]);
+    assert_eq!(found(&place, &["--fail-on", "warning"], 1), ["warning file-stale"]);
+    // A level of what only `check` looks at is not one that meets nothing in `verify`.
+    let venv = Venv::with_torch();
+    let ran = place.run(&["verify", venv.path().to_str().unwrap(), "--gpu", "A100"]).code(0);
+    assert!(!ran.out.contains("exception-unused"), "{}", ran.out);
+}
+
+#[test]
+fn an_old_matrix_is_a_note() {
+    let place = project();
+    place.put("old.txt", "");
+    let ran = place.run(&["check", "--matrix-age", "0"]).code(0);
+    // The embedded one may be of today.
+    let is_old = ran.out.contains("note[matrix-old]: the compatibility matrix is ");
+    assert!(is_old || !ran.out.contains("note"), "{}", ran.out);
+}
+
+#[test]
+fn dockerfiles_are_judged_whoever_wrote_them() {
+    let place = Place::empty();
+    place.put("Dockerfile.train", "FROM nvidia/cuda:11.4.2-base-ubuntu20.04\nENV NCCL_TIMEOUT=1\n");
+    place.put("Dockerfile.dockerignore", "FROM nvidia/cuda:latest\n");
+    place.put("other.txt", "FROM nvidia/cuda:latest\n");
+    assert_eq!(found(&place, &[], 1), ["error dockerfile-image-deleted", "warning env-variable-unknown"]);
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains(".: 1 file\n") && ran.out.contains("--> Dockerfile.train:2:5"), "{}", ran.out);
+    let both = found(&place, &["other.txt", "Dockerfile.train"], 1);
+    assert_eq!(both.len(), 3, "{both:?}");
+    check(&place, &["none"]).code(2).says(&["none does not exist"]);
+    for code in ["dockerfile-image-deleted", "dockerfile-floating-tag"] {
+        assert!(place.run(&["explain", code]).code(0).out.starts_with(&format!("# {code}\n")));
+    }
+}
+
+#[test]
+fn a_dockerfile_of_ones_own_has_levels_and_a_lock() {
+    let place = Place::locked();
+    place.put("requirements.txt", "numpy==${CUDNN_VERSION}\n");
+    let text = "FROM python:3.11-slim\nARG CUDNN_VERSION=1\nRUN pip install torch -r requirements.txt\n";
+    place.put("Dockerfile", text);
+    assert_eq!(found(&place, &[], 0), ["warning dockerfile-without-hashes"]);
+    // What pip reads of the file beside it is used, and is not where it does not say so.
+    place.put("requirements.txt", "numpy\n");
+    let both = ["warning dockerfile-without-hashes", "warning dockerfile-arg-unused"];
+    assert_eq!(found(&place, &[], 0), both);
+    let checks = "[checks]\ndockerfile-without-hashes = \"error\"\n\
+                  dockerfile-arg-unused = { level = \"off\", reason = \"a label to come\" }\n\
+                  dockerfile-floating-tag = { level = \"note\", reason = \"internal images\" }\n";
+    place.put("gpulock.toml", format!("{GOOD}{checks}"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    assert_eq!(found(&place, &[], 1), ["error dockerfile-without-hashes", "note exception-unused"]);
+}
