@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use crate::diag::{Diagnostic, Evidence, Severity};
 use crate::manifest::{Check, Level};
 
-/// Findings with the levels of `checks`. Notes stay notes, since they are remarks and not judgements.
+use super::rule;
+
+/// Findings with the levels of `checks`. Notes of a rule that judges stay notes, since they are remarks; those of a rule
+/// that only remarks are what its level is about.
 pub fn exceptions(findings: Vec<Diagnostic>, checks: &BTreeMap<String, Check>) -> Vec<Diagnostic> {
-    let met = |rule: &str| findings.iter().any(|finding| finding.code == rule && finding.severity > Severity::Note);
+    let met = |rule: &str| findings.iter().any(|finding| finding.code == rule);
     let unused: Vec<Diagnostic> = checks
         .iter()
         .filter(|(rule, check)| check.level < Level::Error && !met(rule))
@@ -23,7 +26,8 @@ pub fn exceptions(findings: Vec<Diagnostic>, checks: &BTreeMap<String, Check>) -
 
 fn leveled(finding: Diagnostic, checks: &BTreeMap<String, Check>) -> Option<Diagnostic> {
     let Some(check) = checks.get(finding.code) else { return Some(finding) };
-    if finding.severity == Severity::Note && check.level != Level::Off {
+    let only_remarks = rule::find(finding.code).is_some_and(|rule| rule.level == Severity::Note);
+    if finding.severity == Severity::Note && check.level != Level::Off && !only_remarks {
         return Some(finding);
     }
     let severity = match check.level {

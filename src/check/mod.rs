@@ -26,7 +26,7 @@ pub use pages::{Page, is_of_environments, pages};
 use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostic, Failure, Severity};
-use crate::manifest::Check;
+use crate::manifest::{Check, Level};
 
 /// One rule.
 #[derive(Debug)]
@@ -70,6 +70,15 @@ pub fn run(case: &Case<'_>, checks: &BTreeMap<String, Check>) -> Result<Findings
         match (rule.run)(case, &mut claims)? {
             Outcome::Ran(findings) => all.findings.extend(findings),
             Outcome::Skipped(reason) => all.skipped.push((rule.code, reason)),
+        }
+    }
+    // What is off leaves a trace.
+    for (code, check) in checks.iter().filter(|(_, check)| check.level == Level::Off) {
+        let found = all.findings.iter().filter(|finding| finding.code == *code).count();
+        if let Some(rule) = rule::find(code).filter(|_| found > 0) {
+            let word = if found == 1 { "finding" } else { "findings" };
+            let reason = check.reason.as_deref().unwrap_or("no reason");
+            all.skipped.push((rule.code, format!("{found} {word} off in [checks]: {reason}")));
         }
     }
     all.findings = exceptions(all.findings, checks);

@@ -58,6 +58,7 @@ impl Judged {
             stack: self.stack.clone(),
             target: self.target.clone(),
             files: None,
+            is_empty: !self.is_gpu_stack,
             libraries: self.libraries,
             bytes: self.bytes,
             findings: &self.findings,

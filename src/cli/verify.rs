@@ -16,7 +16,7 @@ use crate::lock::Lock;
 use crate::manifest::{self, Manifest, Target};
 use crate::render;
 use crate::report::verify::{human, json};
-use crate::version::{Constraint, Driver, Glibc};
+use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 
 /// Flags of `gpulock verify`.
 #[derive(Debug, ClapArgs)]
@@ -106,7 +106,8 @@ fn lock(args: &Args) -> Result<Option<Lock>, Failure> {
 fn target(args: &Args, lock: Option<&Lock>) -> Result<Option<Target>, Failure> {
     let mut target = match (lock, args.target.as_deref()) {
         (_, Some("auto")) => Some(this_machine()?),
-        (Some(lock), name) if name.is_some() || args.gpus.is_empty() => Some(of_lock(render::choose(lock, name)?)?),
+        // A lock that is here or named is held against the environment, whatever machines the flags name.
+        (Some(lock), name) => Some(of_lock(render::choose(lock, name)?)?),
         (None, Some(name)) => {
             let evidence = Evidence::observed("command line", format!("--target {name}, and no lock here"));
             let error = Diagnostic::error("lock-missing", "a target is one of a lock, and there is none", evidence);
@@ -123,11 +124,17 @@ fn target(args: &Args, lock: Option<&Lock>) -> Result<Option<Target>, Failure> {
         if !args.gpus.is_empty() {
             target.gpus.clone_from(&args.gpus);
         }
-        target.driver = args.driver.clone().or(target.driver.take());
+        target.driver = args.driver.as_ref().map(oldest).or(target.driver.take());
         target.glibc = args.glibc.clone().or(target.glibc.take());
         target.forward_compat |= args.forward_compat;
     }
     Ok(target)
+}
+
+/// The oldest of the machines' drivers, which has to do: `>=570` is 570.
+fn oldest(driver: &Constraint<Driver>) -> Constraint<Driver> {
+    let least = driver.bounds().iter().find(|bound| bound.operator == ConstraintOperator::AtLeast);
+    least.map_or_else(|| driver.clone(), |bound| Constraint::of(ConstraintOperator::Means, bound.version.clone()))
 }
 
 fn this_machine() -> Result<Target, Failure> {

@@ -9,7 +9,7 @@ pub const RULE: Rule =
     Rule { code: "gpu-code-jit", level: Severity::Note, page: include_str!("../page/gpu-code-jit.md"), run };
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
-    if case.machine.is_none() {
+    if case.machine.is_none_or(|machine| machine.gpus.is_empty()) {
         return Ok(Outcome::Skipped("no GPU declared".into()));
     }
     // NVIDIA's libraries bring PTX where that is how they serve a GPU.

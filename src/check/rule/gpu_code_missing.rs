@@ -17,7 +17,7 @@ pub const RULE: Rule =
 const SHOWN: usize = 6;
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
-    if case.machine.is_none() {
+    if case.machine.is_none_or(|machine| machine.gpus.is_empty()) {
         return Ok(Outcome::Skipped("no GPU declared".into()));
     }
     let offers = offers(case)?;
@@ -98,8 +98,14 @@ fn finding(case: &Case<'_>, mut missing: Vec<&Offer<'_>>) -> Result<Option<Diagn
     let newer = if is_torch { torch_for(case, gpu)? } else { None };
     Ok(Some(finding.fix(match newer {
         Some((torch, variant)) => {
-            let command = format!("gpulock resolve --gpu \"{}\" --torch '{torch}'", gpu.name);
-            format!("{command} finds a build that has it, such as {variant}")
+            let driver = case.driver().map_or(String::new(), |(_, driver)| format!(" --driver '{}'", driver.given));
+            let python = case.inventory.pythons.first().and_then(|python| python.version);
+            let python = python.map_or(String::new(), |python| format!(" --python {python}"));
+            format!(
+                "builds that have it: {variant} and others; gpulock resolve --dry-run --gpu \"{}\"{driver}{python} --torch \
+                 '{torch}' finds what runs there",
+                gpu.name
+            )
         }
         None if is_torch => format!("no torch that is known here has code for {}", shown(gpu)),
         None => format!("take a release of it that is built for {}, or build it for that", gpu.capability.sm()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 
@@ -31,6 +32,9 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     if expected.is_empty() {
         return Ok(Outcome::Skipped("no lock and no package says what the files should be".into()));
     }
+    let overwritten = overwritten(case)?;
+    let is_overwritten =
+        |library: &Library| overwritten.values().flatten().any(|(other, _)| std::ptr::eq::<Library>(*other, library));
     // One finding for each package and for each of the two who may say so.
     let mut groups: BTreeMap<(Option<usize>, bool), Vec<Changed<'_>>> = BTreeMap::new();
     for library in case.inventory.libraries() {
@@ -43,9 +47,50 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
             }
             _ => continue,
         };
-        groups.entry((library.package, expected.by_lock)).or_default().push((library, seen));
+        if !is_overwritten(library) {
+            groups.entry((library.package, expected.by_lock)).or_default().push((library, seen));
+        }
     }
-    Ok(Outcome::Ran(groups.into_iter().filter_map(|((_, by_lock), group)| finding(case, by_lock, &group)).collect()))
+    let of_two = overwritten.iter().filter_map(|(of, group)| finding_of_two(case, *of, group));
+    let groups = groups.into_iter().filter_map(|((_, by_lock), group)| finding(case, by_lock, &group));
+    Ok(Outcome::Ran(of_two.chain(groups).collect()))
+}
+
+/// Libraries of the GPU stack that one package recorded and another one, which has a file of the same name, put there:
+/// by the two, as indexes into the packages.
+fn overwritten<'a>(case: &Case<'a>) -> Result<BTreeMap<(usize, usize), Vec<Changed<'a>>>, Failure> {
+    let packages = case.matrix.package()?;
+    let by_path: BTreeMap<&Path, &'a Arc<Library>> =
+        case.inventory.libraries().iter().map(|library| (library.path.as_path(), library)).collect();
+    let mut all: BTreeMap<(usize, usize), Vec<Changed<'a>>> = BTreeMap::new();
+    for (at, package) in case.inventory.packages.iter().enumerate().filter(|(_, one)| packages.is_gpu(&one.name)) {
+        for file in &package.files {
+            let (Some(size), Some(&library)) = (file.size, by_path.get(file.path.as_path())) else { continue };
+            let Some(other) = library.package.filter(|other| *other != at && size != library.size) else { continue };
+            let seen = format!("{} bytes, and {size} in the record of {}", library.size, package.name);
+            all.entry((at, other)).or_default().push((library, seen));
+        }
+    }
+    Ok(all)
+}
+
+fn finding_of_two(case: &Case<'_>, of: (usize, usize), group: &[Changed<'_>]) -> Option<Diagnostic> {
+    let (package, other) = (case.inventory.packages.get(of.0)?, case.inventory.packages.get(of.1)?);
+    let (first, _) = group.first()?;
+    let files = match group.len() {
+        1 => format!("{} of {} {} was", first.name, package.name, package.version),
+        count => format!("{count} libraries of {} {} were", package.name, package.version),
+    };
+    let message = format!(
+        "{files} overwritten by {} {}, which has files of the same names: what is loaded is not what {} is",
+        other.name, other.version, package.name
+    );
+    let mut each = group.iter().map(|(library, seen)| Evidence::observed(&library.name, seen));
+    let finding = Diagnostic::error(RULE.code, message, each.next()?).about(&first.name);
+    Some(evidence::finding(finding, each).fix(format!(
+        "pip uninstall -y {} && pip install --force-reinstall --no-deps {}=={}",
+        other.name, package.name, package.version
+    )))
 }
 
 fn finding(case: &Case<'_>, by_lock: bool, group: &[Changed<'_>]) -> Option<Diagnostic> {

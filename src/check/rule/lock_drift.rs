@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::check::{Case, Claims, Locked, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::SubjectKind;
 use crate::version::Pep440;
 
 pub const RULE: Rule =
@@ -14,6 +15,9 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let Some(locked) = case.locked else { return Ok(Outcome::Skipped("no lock given".into())) };
     if case.inventory.packages.is_empty() {
         return Ok(Outcome::Skipped("no Python packages here".into()));
+    }
+    if matches!(case.inventory.subject.kind, SubjectKind::Library | SubjectKind::Wheel) {
+        return Ok(Outcome::Skipped("one file is not what a lock is about".into()));
     }
     let mut findings = Vec::new();
     let mut wrong = Vec::new();

@@ -85,6 +85,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         kind: "project",
         path: project.name(),
         files: Some(looked_at.len()),
+        is_empty: false,
         stack: environment.as_ref().map_or_else(|| project.stack(), |environment| environment.stack.clone()),
         target: environment.as_ref().and_then(|environment| environment.target.clone()),
         libraries: environment.as_ref().map_or(0, |environment| environment.libraries),

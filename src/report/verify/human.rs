@@ -13,7 +13,8 @@ pub fn report(report: &Report<'_>, least: Severity, style: Style) -> String {
         let gpus: Vec<String> = target.gpus.iter().map(|(name, sm)| named(name, sm)).collect();
         let name = target.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
         let driver = target.driver.as_ref().map_or("no driver declared".into(), |driver| format!("driver {driver}"));
-        let _ = writeln!(out, "for {}", human::printable(&format!("{name}{}, {driver}", gpus.join(", "))));
+        let gpus = if gpus.is_empty() { "no GPU declared".into() } else { gpus.join(", ") };
+        let _ = writeln!(out, "for {}", human::printable(&format!("{name}{gpus}, {driver}")));
     }
     for finding in report.findings.findings.iter().filter(|finding| finding.severity >= least) {
         let _ = write!(out, "\n{}", human::diagnostic(finding, style));
@@ -74,6 +75,7 @@ fn verdict(report: &Report<'_>, style: Style) -> String {
             .flatten()
             .collect();
     match (report.count(Severity::Error), report.count(Severity::Warning), counts.is_empty()) {
+        (0, 0, true) if report.is_empty => "nothing here has to do with GPUs: not judged".into(),
         (0, 0, true) => style.good("clean"),
         (0, 0, false) => style.good(&format!("clean, {}", counts.join(", "))),
         (0, _, _) => counts.join(", "),

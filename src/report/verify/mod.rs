@@ -23,6 +23,8 @@ pub struct Report<'a> {
     pub libraries: usize,
     /// Their size in bytes.
     pub bytes: u64,
+    /// Nothing that was looked at has to do with GPUs, so that no finding is no verdict.
+    pub is_empty: bool,
     /// What the rules came to.
     pub findings: &'a Findings,
 }

@@ -3,7 +3,9 @@
 use gpulock::diag::Severity;
 use gpulock::lock::Lock;
 
-use super::venv::{NCCL, Question, Venv, assert_finding, assert_quiet, cudnn, nccl, the_finding, the_problem};
+use super::venv::{
+    NCCL, Question, Venv, assert_error, assert_finding, assert_quiet, cudnn, nccl, the_finding, the_problem,
+};
 use crate::link::fixture::Elf;
 
 const CODE: &str = "library-modified";
@@ -80,4 +82,17 @@ fn stays_quiet() {
     let lock = lock_of(size);
     let digests = [(C10, [0x55; 32])];
     assert_quiet(&venv.ask(&Question { lock: Some(&lock), digests: &digests, ..Question::default() }), CODE);
+}
+
+/// Two packages with files of the same names: the one that was installed last wrote over the other's.
+#[test]
+fn fires_for_a_package_that_wrote_over_another() {
+    let venv = Venv::with_torch();
+    let (path, elf) = cudnn("", [9, 10, 2]);
+    venv.install("nvidia-cudnn-cu13", "9.26.0.51", &[], &[(&path, elf.section(".comment", vec![0; 4096]))]);
+    let said = [
+        "libcudnn.so.9 of nvidia-cudnn-cu12 9.10.2.21 was overwritten by nvidia-cudnn-cu13 9.26.0.51",
+        "pip uninstall -y nvidia-cudnn-cu13 && pip install --force-reinstall --no-deps nvidia-cudnn-cu12==9.10.2.21",
+    ];
+    assert_error(the_problem(&venv.check(), CODE), &path, &said);
 }
