@@ -31,7 +31,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::diag::{Class, Diagnostic, Evidence, Failure, hide_secrets};
 use crate::report::{Style, human, json};
-pub use globals::{Format, Globals};
+pub use globals::{Form, Format, Globals};
 
 /// Locks, generates and verifies GPU training environments.
 #[derive(Debug, Parser)]
@@ -76,6 +76,16 @@ enum Command {
     Man,
 }
 
+impl Command {
+    /// The formats that it has besides those of every command.
+    fn formats(&self) -> &'static [Format] {
+        match self {
+            Self::Check(_) | Self::Verify(_) => &[Format::Sarif, Format::Junit, Format::Github, Format::Markdown],
+            _ => &[],
+        }
+    }
+}
+
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -99,7 +109,7 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let globals = &cli.globals;
-    let answer = match &cli.command {
+    let answer = globals.has_format(cli.command.formats()).and_then(|()| match &cli.command {
         Command::Resolve(args) => resolve::run(args, globals),
         Command::Init(args) => init::run(args, globals),
         Command::Export(args) => export::run(args, globals),
@@ -113,7 +123,7 @@ pub fn main() -> ExitCode {
         Command::Schema(args) => schema::run(args, globals),
         Command::Completions { shell } => completions(*shell, globals),
         Command::Man => man(globals),
-    };
+    });
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
