@@ -1,6 +1,7 @@
 //! The command line: one file a command, each reading like the pipeline.
 
 mod check;
+mod diff;
 mod dockerfile;
 mod environment;
 mod explain;
@@ -63,6 +64,8 @@ enum Command {
     Verify(verify::Args),
     /// In CI: the lock fits the manifest, generated files fit the lock, and with --env the environment does
     Check(check::Args),
+    /// Show what moved between two locks: packages, driver floor, GPU coverage
+    Diff(diff::Args),
     /// Show what a rule means and what to do
     Explain(explain::Args),
     /// Print the JSON Schema of the manifest, of the lock in JSON, and of other results
@@ -81,6 +84,7 @@ impl Command {
     fn formats(&self) -> &'static [Format] {
         match self {
             Self::Check(_) | Self::Verify(_) => &[Format::Sarif, Format::Junit, Format::Github, Format::Markdown],
+            Self::Diff(_) => &[Format::Markdown],
             _ => &[],
         }
     }
@@ -119,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Matrix(args) => matrix::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
         Command::Check(args) => check::run(args, globals),
+        Command::Diff(args) => diff::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Schema(args) => schema::run(args, globals),
         Command::Completions { shell } => completions(*shell, globals),
