@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::fail_on::FailOn;
+use super::{Form, Globals, output};
 use crate::check::rule::library_modified::expected;
 use crate::check::{self, Case, Findings, Locked, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
@@ -13,7 +15,7 @@ use crate::link::LinkModel;
 use crate::lock::Lock;
 use crate::manifest::{self, Check, Target};
 use crate::matrix::Matrix;
-use crate::report::verify::{Machines, Report};
+use crate::report::verify::{Machines, Report, human, json};
 use crate::resolve::{Machine, Request};
 
 /// What is asked of an environment.
@@ -104,6 +106,26 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         bytes: libraries.iter().map(|library| library.size).sum(),
         warnings: machine.map(|machine| machine.warnings).unwrap_or_default(),
     })
+}
+
+/// Prints a report in the format that is asked for; `anchors` are files of the project that stand for a finding without a
+/// place of its own.
+///
+/// # Errors
+/// Output that cannot be written.
+pub fn print(
+    report: &Report<'_>,
+    command: &str,
+    anchors: Vec<String>,
+    fail_on: FailOn,
+    globals: &Globals,
+) -> Result<(), Failure> {
+    let text = match globals.findings(&report.results(command, anchors, fail_on.least(), globals.least())) {
+        Some(text) => text,
+        None if globals.form() == Form::Json => json::report(report),
+        None => human::report(report, globals.least(), globals.result_style()),
+    };
+    output::write(globals, &text)
 }
 
 /// A target that says nothing.

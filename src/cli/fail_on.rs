@@ -18,13 +18,18 @@ pub enum FailOn {
 }
 
 impl FailOn {
+    /// The least severity that fails; `None` where nothing does.
+    pub fn least(self) -> Option<Severity> {
+        match self {
+            Self::Error => Some(Severity::Error),
+            Self::Warning => Some(Severity::Warning),
+            Self::Note => Some(Severity::Note),
+            Self::Never => None,
+        }
+    }
+
     /// Whether a finding of that severity fails.
     pub fn fails(self, severity: Severity) -> bool {
-        match self {
-            Self::Error => severity >= Severity::Error,
-            Self::Warning => severity >= Severity::Warning,
-            Self::Note => true,
-            Self::Never => false,
-        }
+        self.least().is_some_and(|least| severity >= least)
     }
 }

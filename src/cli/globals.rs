@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::output;
-use crate::diag::{Diagnostic, Failure, Severity};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::Matrix;
 use crate::matrix::check::{Depth, check};
-use crate::report::{Style, human, json};
+use crate::report::findings::Results;
+use crate::report::{Style, github, human, json, junit, markdown, sarif};
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -17,6 +18,23 @@ pub enum Format {
     /// For people
     Human,
     /// For programs; its fields stay
+    Json,
+    /// Findings as SARIF 2.1.0
+    Sarif,
+    /// Findings as JUnit's XML
+    Junit,
+    /// Findings as annotations of GitHub Actions
+    Github,
+    /// Findings or a diff for a pull request
+    Markdown,
+}
+
+/// The forms that every command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Human,
+    /// For programs.
     Json,
 }
 
@@ -81,6 +99,37 @@ impl Globals {
         }
     }
 
+    /// The form of a result that is no list of findings.
+    pub fn form(&self) -> Form {
+        if self.format == Format::Json { Form::Json } else { Form::Human }
+    }
+
+    /// Refuses a format that a command does not have.
+    ///
+    /// # Errors
+    /// Says which commands have it.
+    pub fn has_format(&self, formats: &[Format]) -> Result<(), Failure> {
+        if formats.contains(&self.format) || [Format::Human, Format::Json].contains(&self.format) {
+            return Ok(());
+        }
+        let name = self.format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let seen = Evidence::observed("command line", format!("--format {name}"));
+        let problem = Diagnostic::error("usage", format!("this command has no format {name}"), seen);
+        let fix = "`check` and `verify` have all formats, `diff` has markdown; others have human and json";
+        Err(Failure::unanswerable(problem.fix(fix)))
+    }
+
+    /// Findings in the format that is asked for; `None` where that is for people or JSON.
+    pub fn findings(&self, results: &Results<'_>) -> Option<String> {
+        match self.format {
+            Format::Human | Format::Json => None,
+            Format::Sarif => Some(sarif::report(results)),
+            Format::Junit => Some(junit::report(results)),
+            Format::Github => Some(github::report(results)),
+            Format::Markdown => Some(markdown::report(results)),
+        }
+    }
+
     /// Style of what goes to standard error.
     pub fn style(&self) -> Style {
         self.style_on(std::io::stderr().is_terminal())
@@ -130,8 +179,12 @@ impl Globals {
 
     /// Prints why a command failed: to standard error, and to standard output where a program reads that.
     pub fn fail(&self, failure: &Failure) {
-        if self.format == Format::Json {
-            let _ = output::write(self, &json::failure(failure));
+        let printed = match self.format {
+            Format::Json => Some(json::failure(failure)),
+            _ => self.findings(&Results::of_failure("gpulock", failure)),
+        };
+        if let Some(printed) = printed {
+            let _ = output::write(self, &printed);
         }
         output::stderr(&human::failure(failure, self.style()));
     }

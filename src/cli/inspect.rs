@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{Answer, Format, Globals, output};
+use super::{Answer, Form, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::elf::{Object, Problem, Unreadable};
 use crate::inventory::{self, file::read_objects};
@@ -30,19 +30,19 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     let shown: Vec<Inspected<'_>> = files
         .iter()
-        .filter(|(_, object)| globals.format == Format::Json || is_elf(object))
+        .filter(|(_, object)| globals.form() == Form::Json || is_elf(object))
         .map(|(path, object)| Inspected {
-            path: match globals.format {
-                Format::Human => inventory::shown(path),
-                Format::Json => path.display().to_string(),
+            path: match globals.form() {
+                Form::Human => inventory::shown(path),
+                Form::Json => path.display().to_string(),
             },
             object,
         })
         .collect();
     if !shown.is_empty() {
-        match globals.format {
-            Format::Human => output::human(globals, &inspect::human(&shown))?,
-            Format::Json => output::write(globals, &inspect::json(&shown))?,
+        match globals.form() {
+            Form::Human => output::human(globals, &inspect::human(&shown))?,
+            Form::Json => output::write(globals, &inspect::json(&shown))?,
         }
     }
     let unreadable = files.iter().filter_map(|(path, object)| Some((path, object.as_ref().err()?)));

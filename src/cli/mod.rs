@@ -1,6 +1,7 @@
 //! The command line: one file a command, each reading like the pipeline.
 
 mod check;
+mod diff;
 mod dockerfile;
 mod environment;
 mod explain;
@@ -31,7 +32,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::diag::{Class, Diagnostic, Evidence, Failure, hide_secrets};
 use crate::report::{Style, human, json};
-pub use globals::{Format, Globals};
+pub use globals::{Form, Format, Globals};
 
 /// Locks, generates and verifies GPU training environments.
 #[derive(Debug, Parser)]
@@ -63,6 +64,8 @@ enum Command {
     Verify(verify::Args),
     /// In CI: the lock fits the manifest, generated files fit the lock, and with --env the environment does
     Check(check::Args),
+    /// Show what moved between two locks: packages, driver floor, GPU coverage
+    Diff(diff::Args),
     /// Show what a rule means and what to do
     Explain(explain::Args),
     /// Print the JSON Schema of the manifest, of the lock in JSON, and of other results
@@ -74,6 +77,17 @@ enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+impl Command {
+    /// The formats that it has besides those of every command.
+    fn formats(&self) -> &'static [Format] {
+        match self {
+            Self::Check(_) | Self::Verify(_) => &[Format::Sarif, Format::Junit, Format::Github, Format::Markdown],
+            Self::Diff(_) => &[Format::Markdown],
+            _ => &[],
+        }
+    }
 }
 
 /// How a command that did not fail ended.
@@ -99,7 +113,7 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let globals = &cli.globals;
-    let answer = match &cli.command {
+    let answer = globals.has_format(cli.command.formats()).and_then(|()| match &cli.command {
         Command::Resolve(args) => resolve::run(args, globals),
         Command::Init(args) => init::run(args, globals),
         Command::Export(args) => export::run(args, globals),
@@ -109,11 +123,12 @@ pub fn main() -> ExitCode {
         Command::Matrix(args) => matrix::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
         Command::Check(args) => check::run(args, globals),
+        Command::Diff(args) => diff::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Schema(args) => schema::run(args, globals),
         Command::Completions { shell } => completions(*shell, globals),
         Command::Man => man(globals),
-    };
+    });
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),

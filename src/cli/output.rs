@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Format, Globals, write};
+use super::{Form, Globals, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::report::{human, json};
 
@@ -30,12 +30,12 @@ pub fn human(globals: &Globals, text: &str) -> Result<(), Failure> {
 /// # Errors
 /// As [`write`].
 pub fn written(globals: &Globals, files: &[String], more: &str) -> Result<(), Failure> {
-    match globals.format {
-        Format::Human => {
+    match globals.form() {
+        Form::Human => {
             let lines: String = files.iter().map(|file| format!("wrote {file}\n")).collect();
             self::human(globals, &(lines + more))
         }
-        Format::Json => write(globals, &json::written(files)),
+        Form::Json => write(globals, &json::written(files)),
     }
 }
 

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use super::image;
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
-use super::{Answer, Format, Globals, output, summary, write};
+use super::{Answer, Form, Globals, output, summary, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::lock::{self, Lock, Origin, inputs_hash};
@@ -284,15 +284,15 @@ fn args_path(path: &Path) -> String {
 }
 
 fn report(lock: &Lock, globals: &Globals, human: &str) -> Result<(), Failure> {
-    match globals.format {
-        Format::Human => output::human(globals, human),
-        Format::Json => output::write(globals, &json::lock(lock)),
+    match globals.form() {
+        Form::Human => output::human(globals, human),
+        Form::Json => output::write(globals, &json::lock(lock)),
     }
 }
 
 fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> {
     let human: Vec<String> = conflicts.iter().map(|conflict| summary::conflict(conflict, globals)).collect();
-    if globals.format == Format::Json {
+    if globals.form() == Form::Json {
         output::write(globals, &json::conflicts(conflicts))?;
     }
     globals.tell(conflicts.iter().flat_map(|conflict| &conflict.warnings));

@@ -1,21 +1,20 @@
 //! `gpulock verify [SUBJECT]`: reads an environment and says what will break, before anything runs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 
 use super::environment::{self, Question, blank, of_lock};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
-use super::{Answer, Format, Globals, output};
+use super::{Answer, Globals};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::host;
 use crate::lock::Lock;
 use crate::manifest::{self, Manifest, Target};
 use crate::render;
-use crate::report::verify::{human, json};
 use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 
 /// Flags of `gpulock verify`.
@@ -78,15 +77,18 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     let judged = environment::judge(question)?;
     globals.tell(judged.warnings.iter().chain(&ignored));
-    let text = match globals.format {
-        Format::Human => human::report(&judged.report(&subject), globals.least(), globals.result_style()),
-        Format::Json => json::report(&judged.report(&subject)),
-    };
-    output::write(globals, &text)?;
+    let anchors = anchors(args, lock.is_some(), &subject);
+    environment::print(&judged.report(&subject), "gpulock verify", anchors, args.fail_on, globals)?;
     if judged.findings.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
         return Ok(Answer::No);
     }
     Ok(if judged.is_gpu_stack { Answer::Yes } else { Answer::Nothing })
+}
+
+/// The file of the project that stands for a finding about the environment: the lock, else the subject itself.
+fn anchors(args: &Args, locked: bool, subject: &Path) -> Vec<String> {
+    let file = if locked { input::lock_path(&args.place) } else { subject.to_owned() };
+    vec![file.display().to_string()]
 }
 
 /// The lock to hold the environment against: the one that is named, else the one that is here, unless the flags ask a

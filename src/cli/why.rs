@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Flags, Place};
 use super::source::Source;
-use super::{Answer, Format, Globals, output};
+use super::{Answer, Form, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Package, Target, Tier};
 use crate::manifest::{self, Manifest, Stack, parse_package_name};
@@ -73,9 +73,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             None => error.fix("`gpulock export constraints` lists the packages of the lock"),
         }));
     }
-    match globals.format {
-        Format::Human => output::human(globals, &human(&args.package, &all, globals)),
-        Format::Json => output::write(globals, &json::why(args.package.as_str(), &all)),
+    match globals.form() {
+        Form::Human => output::human(globals, &human(&args.package, &all, globals)),
+        Form::Json => output::write(globals, &json::why(args.package.as_str(), &all)),
     }?;
     Ok(Answer::Yes)
 }

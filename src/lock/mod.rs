@@ -2,6 +2,7 @@
 //!
 //! Pure text in both directions: [`Lock::parse`] and [`Lock::to_text`]; files are read and written by the command line.
 
+mod diff;
 mod image;
 mod model;
 mod read;
@@ -18,6 +19,7 @@ pub use write::MARK;
 
 use crate::manifest::Manifest;
 
+pub use diff::{Floor, LockDiff, Moved, Presence, TargetDiff};
 pub use image::choose as choose_image;
 pub use solution::Origin;
 

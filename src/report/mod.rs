@@ -1,9 +1,15 @@
-//! Diagnostics and results as text for people and as JSON for programs.
+//! Diagnostics and results as text for people, as JSON for programs, and in the formats of those that show findings.
 
+pub mod diff;
+pub mod findings;
+pub mod github;
 pub mod human;
 pub mod inspect;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 pub mod matrix;
+pub mod sarif;
 pub mod schema;
 pub mod verify;
 

@@ -14,7 +14,7 @@ pub struct Schema {
 }
 
 /// All schemas.
-pub const ALL: [Schema; 7] = [
+pub const ALL: [Schema; 8] = [
     Schema {
         name: "manifest",
         about: "gpulock.toml, or [tool.gpulock] of pyproject.toml",
@@ -40,6 +40,11 @@ pub const ALL: [Schema; 7] = [
         name: "report",
         about: "gpulock.report/1: what `verify` and `check` found",
         text: include_str!("schema/report.json"),
+    },
+    Schema {
+        name: "diff",
+        about: "gpulock.diff/1: what moved between two locks",
+        text: include_str!("schema/diff.json"),
     },
     Schema {
         name: "written",

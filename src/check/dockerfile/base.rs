@@ -1,10 +1,10 @@
 //! The images that a Dockerfile is built on, against the torch that its pip installs.
 
-use super::read::{Dockerfile, Stage, repository};
+use super::read::{Dockerfile, Stage, packages, repository};
 use super::torch::{self, Torch};
 use super::{Context, Lint};
-use crate::check::dockerfile::read::packages;
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::dockerfile::Word;
 use crate::version::{Cuda, CudaRelease};
 
 /// CUDA of the base is not torch's.
@@ -169,7 +169,9 @@ fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
 
 fn floating(file: &Dockerfile<'_>, _: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let bases = file.stages.iter().filter(|stage| stage.parent.is_none()).map(|stage| &stage.image);
-    let images = bases.chain(file.stages.iter().flat_map(|stage| &stage.sources));
+    // A plain word may be a folder that the build names (`--build-context`).
+    let is_image = |word: &&Word| word.text.contains(['/', ':']);
+    let images = bases.chain(file.stages.iter().flat_map(|stage| &stage.sources).filter(is_image));
     let mut findings = Vec::new();
     for image in images.filter(|image| image.text != "scratch" && !image.text.contains(['$', '@'])) {
         let (name, tag) = repository(&image.text);

@@ -121,8 +121,13 @@ fn hashes(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
         }
         for install in stage.installs.iter().filter(|install| !install.hashes) {
             let Some((_, span)) = install.of("torch") else { continue };
-            let words = torch::of_stage(file, at, context.matrix)?;
-            let words = words.iter().find(|torch| torch.span == *span).map_or("torch".into(), |torch| torch.words());
+            let all = torch::of_stage(file, at, context.matrix)?;
+            let torch = all.iter().find(|torch| torch.span == *span);
+            // A build for CPUs is for something else than the machines of a lock.
+            if torch.is_some_and(|torch| torch.is_cpu) {
+                continue;
+            }
+            let words = torch.map_or("torch".into(), |torch| torch.words());
             let locked: Vec<String> =
                 lock.targets.iter().map(|target| format!("{} for {}", target.torch, target.name)).collect();
             let message = format!(

@@ -102,8 +102,8 @@ fn finding(case: &Case<'_>, mut missing: Vec<&Offer<'_>>) -> Result<Option<Diagn
             let python = case.inventory.pythons.first().and_then(|python| python.version);
             let python = python.map_or(String::new(), |python| format!(" --python {python}"));
             format!(
-                "builds that have it: {variant} and others; gpulock resolve --dry-run --gpu \"{}\"{driver}{python} --torch \
-                 '{torch}' finds what runs there",
+                "gpulock resolve --dry-run --gpu \"{}\"{driver}{python} --torch '{torch}' finds a build that has it and runs \
+                 there, such as {variant}",
                 gpu.name
             )
         }

@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use super::environment::{self, Judged, Question};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
-use super::{Answer, Format, Globals, dockerfile, output};
+use super::{Answer, Globals, dockerfile};
 use crate::check::{self, Findings};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::file;
@@ -19,7 +19,7 @@ use crate::lock::Lock;
 use crate::manifest::{Check, Manifest};
 use crate::matrix::Matrix;
 use crate::render::{self, generated};
-use crate::report::verify::{Report, human, json};
+use crate::report::verify::Report;
 use files::Files;
 
 /// Flags of `gpulock check`.
@@ -92,11 +92,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         bytes: environment.as_ref().map_or(0, |environment| environment.bytes),
         findings: &all,
     };
-    let text = match globals.format {
-        Format::Human => human::report(&report, globals.least(), globals.result_style()),
-        Format::Json => json::report(&report),
-    };
-    output::write(globals, &text)?;
+    environment::print(&report, "gpulock check", project.anchors(), args.fail_on, globals)?;
     if all.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
         return Ok(Answer::No);
     }
@@ -139,6 +135,12 @@ impl Project {
             None if self.lock.is_some() => self.lock_path.display().to_string(),
             None => ".".into(),
         }
+    }
+
+    /// Files that stand for a finding without a place of its own.
+    fn anchors(&self) -> Vec<String> {
+        let lock = self.lock.as_ref().map(|_| &self.lock_path);
+        self.manifest.iter().map(|(path, _)| path).chain(lock).map(|path| path.display().to_string()).collect()
     }
 
     fn checks(&self) -> BTreeMap<String, Check> {

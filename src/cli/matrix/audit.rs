@@ -1,6 +1,6 @@
 //! `gpulock matrix audit`: where the matrix and its indexes differ.
 
-use crate::cli::{Answer, Format, Globals, output};
+use crate::cli::{Answer, Form, Globals, output};
 use crate::diag::Failure;
 use crate::report::matrix::{audited, audited_json};
 
@@ -13,9 +13,9 @@ pub fn run(globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let (client, index) = super::client_of(&matrix, globals)?;
     let audit = crate::refresh::audit(&matrix, &client, &index)?;
-    let text = match globals.format {
-        Format::Human => audited(&audit),
-        Format::Json => audited_json(&audit),
+    let text = match globals.form() {
+        Form::Human => audited(&audit),
+        Form::Json => audited_json(&audit),
     };
     output::write(globals, &text)?;
     globals.tell(&client.warnings());

@@ -7,7 +7,7 @@ mod update;
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::source::client;
-use super::{Answer, Format, Globals, output};
+use super::{Answer, Form, Globals, output};
 use crate::diag::{Class, Diagnostic, Evidence, Failure};
 use crate::matrix::check::{Depth, check};
 use crate::matrix::{Matrix, Snapshot};
@@ -56,9 +56,9 @@ fn run_check(globals: &Globals) -> Result<Answer, Failure> {
         return Err(failure);
     }
     let files = matrix.files().paths("", "").len();
-    let text = match globals.format {
-        Format::Human => format!("The matrix is clean: {files} files.\n"),
-        Format::Json => json::failure(&failure),
+    let text = match globals.form() {
+        Form::Human => format!("The matrix is clean: {files} files.\n"),
+        Form::Json => json::failure(&failure),
     };
     output::write(globals, &text)?;
     Ok(Answer::Yes)

@@ -3,7 +3,7 @@
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::cli::{Answer, Format, Globals, output};
+use crate::cli::{Answer, Form, Globals, output};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::manifest::{parse_platform, parse_specifiers};
 use crate::matrix::{Gpu, GpuNameError, Matrix};
@@ -64,7 +64,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         platform: args.platform,
     };
     let tables = Tables::gather(&matrix, &ask)?;
-    output::write(globals, &if globals.format == Format::Json { tables.json() } else { tables.human() })?;
+    output::write(globals, &if globals.form() == Form::Json { tables.json() } else { tables.human() })?;
     Ok(if tables.is_empty() { Answer::No } else { Answer::Yes })
 }
 

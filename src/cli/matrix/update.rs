@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::{Answer, Format, Globals, output, write};
+use crate::cli::{Answer, Form, Globals, output, write};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::Matrix;
 use crate::matrix::check::{Depth, check};
@@ -57,9 +57,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         }
     }
     let directory = out.display().to_string();
-    let text = match globals.format {
-        Format::Human => updated(&update, &directory, args.dry_run),
-        Format::Json => updated_json(&update, &directory, args.dry_run),
+    let text = match globals.form() {
+        Form::Human => updated(&update, &directory, args.dry_run),
+        Form::Json => updated_json(&update, &directory, args.dry_run),
     };
     output::write(globals, &text)?;
     globals.tell(&client.warnings());

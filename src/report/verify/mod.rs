@@ -3,6 +3,7 @@
 pub mod human;
 pub mod json;
 
+use super::findings::Results;
 use crate::check::Findings;
 use crate::diag::Severity;
 
@@ -41,6 +42,25 @@ pub struct Machines {
 }
 
 impl Report<'_> {
+    /// The same for the formats that are lists of findings, down to severity `least`.
+    pub fn results<'r>(
+        &'r self,
+        command: &'r str,
+        anchors: Vec<String>,
+        fails: Option<Severity>,
+        least: Severity,
+    ) -> Results<'r> {
+        Results {
+            command,
+            subject: &self.path,
+            findings: self.findings.findings.iter().filter(|finding| finding.severity >= least).collect(),
+            skipped: if least == Severity::Note { &self.findings.skipped } else { &[] },
+            anchors,
+            fails,
+            answered: true,
+        }
+    }
+
     /// How many findings there are of a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.findings.iter().filter(|finding| finding.severity == severity).count()

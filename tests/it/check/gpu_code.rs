@@ -62,7 +62,7 @@ mod missing {
             "no kernel image is available",
             "sm_80, sm_90",
             "RTX 5090 has compute capability 12.0",
-            "gpulock resolve --gpu \"RTX 5090\" --torch",
+            "gpulock resolve --dry-run --gpu \"RTX 5090\" --python 3.11 --torch",
         ];
         assert_error(the_problem(&findings, CODE), TORCH_CUDA, &said);
     }

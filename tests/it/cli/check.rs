@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::program::{GOOD, Place, Ran};
 use crate::check::venv::Venv;
+use crate::report::findings::valid_sarif;
 
 const CHECK: [&str; 3] = ["check", "--matrix-age", "99999"];
 
@@ -46,6 +47,22 @@ fn drifts(change: impl Fn(&Place), code: &str, says: &[&str]) {
     assert!(found(&place, &[], 1).contains(&format!("error {code}")), "{}", check(&place, &[]).out);
     let ran = check(&place, &[]).code(1);
     says.iter().for_each(|words| assert!(ran.out.contains(words), "`{words}` is not in\n{}", ran.out));
+    for format in ["sarif", "junit", "github", "markdown"] {
+        let ran = check(&place, &["--format", format]).code(1);
+        assert!(ran.out.contains(code) && ran.err.is_empty(), "{format}: {ran:?}");
+        // The sentence is the same, but for what the format escapes.
+        let plain = ran.out.replace(['\\', '`'], "").replace("&quot;", "\"").replace("%25", "%");
+        let sentence = says[0].replace('`', "");
+        assert!(plain.contains(&sentence), "{format}: `{sentence}` is not in\n{plain}");
+        if format == "sarif" {
+            let log = valid_sarif(&ran.out);
+            let results = log["runs"][0]["results"].as_array().unwrap().clone();
+            for one in results.iter().filter(|one| one["ruleId"] == code) {
+                let uri = one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
+                assert!(place.path(uri).exists(), "{uri} is no file of the project");
+            }
+        }
+    }
 }
 
 fn edit(place: &Place, name: &str, from: &str, to: &str) {
@@ -270,4 +287,24 @@ fn a_dockerfile_of_ones_own_has_levels_and_a_lock() {
     place.put("gpulock.toml", format!("{GOOD}{checks}"));
     place.run(&["resolve", "--offline", "-q"]).code(0);
     assert_eq!(found(&place, &[], 1), ["error dockerfile-without-hashes", "note exception-unused"]);
+}
+
+#[test]
+fn formats_are_those_of_findings() {
+    let place = project();
+    for format in ["sarif", "junit", "github", "markdown"] {
+        place.run(&["export", "requirements", "--format", format]).code(2).says(&["this command has no format"]);
+        let clean = check(&place, &["--format", format]).code(0);
+        assert!(!clean.out.is_empty() && clean.err.is_empty(), "{clean:?}");
+        let venv = Venv::with_torch();
+        let verified = place.run(&["verify", venv.path().to_str().unwrap(), "--gpu", "A100", "--format", format]);
+        assert!(!verified.code(0).out.is_empty());
+    }
+    let broken = Place::with("[stack");
+    let ran = check(&broken, &["--format", "sarif"]).code(2);
+    let log = valid_sarif(&ran.out);
+    assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    assert_eq!(place["uri"], "gpulock.toml");
+    assert!(check(&broken, &["--format", "github"]).code(2).out.starts_with("::error file=gpulock.toml,line=1,"));
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod cache;
 mod check;
+mod diff;
 mod dockerfile;
 mod image;
 mod modes;

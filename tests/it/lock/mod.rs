@@ -1,6 +1,7 @@
 //! The lock as text: what is written is read back, and what is damaged is explained.
 
 mod damaged;
+mod diff;
 mod image;
 mod roundtrip;
 

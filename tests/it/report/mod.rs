@@ -1,5 +1,7 @@
 //! JSON as programs see it: the frozen fields of version 1.
 
+pub mod findings;
+
 use gpulock::diag::{Diagnostic, Evidence, Failure};
 use gpulock::lock::Lock;
 use gpulock::report::json;

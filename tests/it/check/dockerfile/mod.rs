@@ -188,9 +188,13 @@ fn with_a_lock_torch_is_not_installed_by_name() {
     for by_name in ["torch==2.8.0", "--upgrade torch", "torch -r requirements.txt"] {
         assert_eq!(install(by_name), [("dockerfile-without-hashes", 2)], "{by_name}");
     }
-    for sound in
-        ["--require-hashes -r requirements.txt", "-r requirements.txt", "numpy", "torch==2.8.0 --require-hashes"]
-    {
+    for sound in [
+        "--require-hashes -r requirements.txt",
+        "-r requirements.txt",
+        "numpy",
+        "torch==2.8.0 --require-hashes",
+        "torch==2.8.0 --index-url https://download.pytorch.org/whl/cpu",
+    ] {
         assert_eq!(install(sound), [], "{sound}");
     }
     assert_eq!(findings("FROM python:3.11\nRUN pip install torch==2.8.0\n", None), []);

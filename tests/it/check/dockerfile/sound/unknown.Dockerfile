@@ -9,3 +9,4 @@ FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04
 RUN pip install torch==2.3.0 --index-url https://wheels.example/simple
 FROM --platform=linux/arm64 nvidia/cuda:12.4.1-runtime-ubuntu22.04
 RUN pip install torch==2.3.0
+COPY --from=assets /models /models

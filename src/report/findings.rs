@@ -1,0 +1,90 @@
+//! Findings for the tools that show them beside the code: what all of those formats share.
+
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+
+/// What a command found, or why it has no answer.
+#[derive(Debug)]
+pub struct Results<'a> {
+    /// The command: `gpulock check`.
+    pub command: &'a str,
+    /// What was looked at, as the user named it.
+    pub subject: &'a str,
+    /// The findings, the gravest first.
+    pub findings: Vec<&'a Diagnostic>,
+    /// Rules that could not run, and why.
+    pub skipped: &'a [(&'static str, String)],
+    /// Files of the project that stand for a finding without a place of its own, the best first: the manifest, the lock.
+    pub anchors: Vec<String>,
+    /// The least severity that fails; `None` where nothing does.
+    pub fails: Option<Severity>,
+    /// Whether the question was answered.
+    pub answered: bool,
+}
+
+/// Where a finding is, in a file of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location<'a> {
+    /// The file, as the user named it.
+    pub file: &'a str,
+    /// Line, column and width, where known; in characters, from 1.
+    pub place: Option<(usize, usize, usize)>,
+}
+
+impl<'a> Results<'a> {
+    /// The errors of a command that could not answer.
+    pub fn of_failure(command: &'a str, failure: &'a Failure) -> Self {
+        Self {
+            command,
+            subject: "",
+            findings: failure.diagnostics.iter().collect(),
+            skipped: &[],
+            anchors: Vec::new(),
+            fails: Some(Severity::Error),
+            answered: false,
+        }
+    }
+
+    /// Whether a finding fails the command.
+    pub fn is_failing(&self, finding: &Diagnostic) -> bool {
+        self.fails.is_some_and(|least| finding.severity >= least)
+    }
+
+    /// Where a finding is: its first place, else the file that it was seen in, else the first anchor.
+    pub fn location<'l>(&'l self, finding: &'l Diagnostic) -> Option<Location<'l>> {
+        let span = finding.evidence.iter().find_map(|evidence| match evidence {
+            Evidence::Span { file, line, column, width, .. } => {
+                Some(Location { file, place: Some((*line, *column, *width)) })
+            }
+            _ => None,
+        });
+        let seen = || {
+            let what = finding.evidence.iter().find_map(|evidence| match evidence {
+                Evidence::Observed { what, .. } => self.anchors.iter().find(|anchor| *anchor == what),
+                _ => None,
+            });
+            what.or(self.anchors.first()).map(|file| Location { file, place: None })
+        };
+        span.or_else(seen)
+    }
+
+    /// How many findings there are, in words: `1 error, 2 notes`; `clean` where there are none.
+    pub fn verdict(&self) -> String {
+        let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
+        let counts = counted.map(|(severity, word)| {
+            let count = self.findings.iter().filter(|finding| finding.severity == severity).count();
+            (count > 0).then(|| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        });
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        if counts.is_empty() { "clean".into() } else { counts.join(", ") }
+    }
+}
+
+/// What a finding rests on and what to do, a line each.
+pub fn details(finding: &Diagnostic) -> Vec<String> {
+    let evidence = finding.evidence.iter().map(|evidence| match evidence {
+        Evidence::Span { file, line, column, .. } => format!("at {file}:{line}:{column}"),
+        Evidence::Fact { claim, source } => format!("fact: {claim} ({source})"),
+        Evidence::Observed { what, fact } | Evidence::Elf { path: what, fact } => format!("seen: {what}: {fact}"),
+    });
+    evidence.chain(finding.fix.iter().map(|fix| format!("help: {fix}"))).collect()
+}
