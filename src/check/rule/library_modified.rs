@@ -86,7 +86,10 @@ fn finding_of_two(case: &Case<'_>, of: (usize, usize), group: &[Changed<'_>]) ->
         other.name, other.version, package.name
     );
     let mut each = group.iter().map(|(library, seen)| Evidence::observed(&library.name, seen));
-    let finding = Diagnostic::error(RULE.code, message, each.next()?).about(&first.name);
+    // What others link with has to be the release that they were built for; Python's own modules come with either package.
+    let is_linked_with = group.iter().any(|(library, _)| stack::identity(library).is_some());
+    let severity = if is_linked_with { Severity::Error } else { Severity::Note };
+    let finding = Diagnostic { severity, ..Diagnostic::error(RULE.code, message, each.next()?) }.about(&first.name);
     Some(evidence::finding(finding, each).fix(format!(
         "pip uninstall -y {} && pip install --force-reinstall --no-deps {}=={}",
         other.name, package.name, package.version

@@ -96,3 +96,14 @@ fn fires_for_a_package_that_wrote_over_another() {
     ];
     assert_error(the_problem(&venv.check(), CODE), &path, &said);
 }
+
+/// Modules of Python come with either package: cuda-python brings what cuda-bindings brings.
+#[test]
+fn modules_of_two_packages_are_a_note() {
+    let venv = Venv::with_torch();
+    let module = |size: usize| Elf::library("driver.so").section(".comment", vec![0; size]);
+    venv.install("cuda-python", "12.6.2", &[], &[("cuda/bindings/driver.so", module(64))]);
+    venv.install("cuda-bindings", "13.5.0", &[], &[("cuda/bindings/driver.so", module(4096))]);
+    let said = ["was overwritten by cuda-bindings 13.5.0"];
+    assert_finding(the_finding(&venv.check(), CODE), Severity::Note, "cuda/bindings/driver.so", &said);
+}
