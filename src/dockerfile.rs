@@ -24,6 +24,28 @@ pub struct Word {
 /// Variables that a Dockerfile sets, as `$NAME` or `${NAME}` stands for them.
 pub type Variables = BTreeMap<String, String>;
 
+/// Options of `pip install` with a value that says nothing about what is installed from where.
+pub const PIP_VALUED: [&str; 18] = [
+    "-t",
+    "--target",
+    "--prefix",
+    "--root",
+    "--python",
+    "-p",
+    "--timeout",
+    "--retries",
+    "--proxy",
+    "--cert",
+    "--trusted-host",
+    "--cache-dir",
+    "--progress-bar",
+    "--no-binary",
+    "--only-binary",
+    "--platform",
+    "--upgrade-strategy",
+    "--root-user-action",
+];
+
 /// The instructions, with continued lines, comments between them, and here-documents.
 pub fn instructions(text: &str) -> Vec<Instruction> {
     let mut found = Vec::new();

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use super::{Case, stack};
-use crate::inventory::{Distribution, Library};
+use crate::inventory::{Distribution, Library, joined};
 use crate::python::PackageName;
 
 /// Whether the package of `by` requires the one of `library`, has no run path into other packages, and nothing says what
@@ -46,7 +46,7 @@ fn has_path_to_others(library: &Library, package: &Distribution) -> bool {
     let (Ok(object), Some(origin)) = (&library.object, library.place.parent()) else { return false };
     let own: BTreeSet<_> = package.files.iter().filter_map(|file| folder(package, &file.path)).collect();
     object.rpath.iter().chain(&object.runpath).any(|path| {
-        let path = normalised(&origin.join(path.replace("$ORIGIN", &origin.to_string_lossy())));
+        let path = joined(origin, path.replace("$ORIGIN", &origin.to_string_lossy()).as_bytes());
         folder(package, &path).is_some_and(|folder| !own.contains(&folder))
     })
 }
@@ -55,18 +55,4 @@ fn has_path_to_others(library: &Library, package: &Distribution) -> bool {
 fn folder(package: &Distribution, path: &Path) -> Option<OsString> {
     let below = path.strip_prefix(&package.site).ok()?;
     below.components().next().map(|first| first.as_os_str().to_owned())
-}
-
-/// Without `..`, as far as the text alone tells.
-fn normalised(path: &Path) -> PathBuf {
-    let mut whole = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                whole.pop();
-            }
-            part => whole.push(part),
-        }
-    }
-    whole
 }

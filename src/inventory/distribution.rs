@@ -265,7 +265,7 @@ fn libraries(bytes: &[u8], site: &Path) -> Result<Vec<RecordedFile>, String> {
 }
 
 /// `site` with the relative `path` below it, `..` taken off: `site` has no links.
-fn joined(site: &Path, path: &[u8]) -> PathBuf {
+pub fn joined(site: &Path, path: &[u8]) -> PathBuf {
     let mut joined = site.to_owned();
     for part in Path::new(OsStr::from_bytes(path)).components() {
         match part {

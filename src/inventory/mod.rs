@@ -22,7 +22,7 @@ mod walk;
 mod wheel;
 pub mod words;
 
-pub use distribution::{Distribution, DistributionKind, RecordedFile};
+pub use distribution::{Distribution, DistributionKind, RecordedFile, joined};
 pub use driver::{DriverFile, DriverFileKind};
 pub use ldcache::{Cache, CacheEntry};
 pub use library::{Library, Role};

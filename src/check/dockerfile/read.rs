@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::diag::{Lines, SourceText};
-use crate::dockerfile::{Instruction, Variables, Word, commands, instructions};
+use crate::dockerfile::{Instruction, PIP_VALUED, Variables, Word, commands, instructions};
 use crate::python::{PackageName, Platform, Requirement};
 
 /// A Dockerfile.
@@ -240,27 +240,6 @@ fn global_value(args: &[Arg], name: &str) -> Option<String> {
     args.iter().find(|arg| arg.stage.is_none() && arg.name == name).and_then(|arg| arg.value.clone())
 }
 
-/// Options of `pip install` with a value that says nothing about what is installed from where.
-const VALUED: [&str; 17] = [
-    "-t",
-    "--target",
-    "--prefix",
-    "--root",
-    "--python",
-    "-p",
-    "--timeout",
-    "--retries",
-    "--proxy",
-    "--cert",
-    "--trusted-host",
-    "--cache-dir",
-    "--progress-bar",
-    "--no-binary",
-    "--only-binary",
-    "--upgrade-strategy",
-    "--root-user-action",
-];
-
 /// A command that is `pip install`, of whatever pip.
 fn install(words: &[Word]) -> Option<Install> {
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
@@ -288,7 +267,7 @@ fn install(words: &[Word]) -> Option<Install> {
                 drop(value());
                 install.builds = true;
             }
-            option if VALUED.contains(&option) => drop(value()),
+            option if PIP_VALUED.contains(&option) => drop(value()),
             option if option.starts_with(['-', '<', '>']) => {}
             requirement => match requirement.parse::<Requirement>() {
                 Ok(requirement) => install.requirements.push((requirement, word.span.clone())),

@@ -83,9 +83,7 @@ fn finding(case: &Case<'_>, symptoms: &[&Symptom<'_>]) -> Diagnostic {
         (None, _) if by.is_some_and(is_carried) => {
             format!("install the cuDNN that has {name}, and put its folder on LD_LIBRARY_PATH")
         }
-        (None, Some(package)) => {
-            format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version)
-        }
+        (None, Some(package)) => stack::reinstall(package),
         (None, None) => "install all of cuDNN, from one package".into(),
     };
     let finding = Diagnostic::error(RULE.code, message, evidence::symptom(symptom)).about(subject);

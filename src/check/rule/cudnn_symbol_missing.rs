@@ -40,7 +40,7 @@ fn finding(case: &Case<'_>, name: &str, symptoms: &[&Symptom<'_>]) -> Diagnostic
     let package = definer.into_iter().chain(first.by()).find_map(|library| stack::package(case.inventory, library));
     let finding = evidence::finding(finding, more.chain(both).collect::<Vec<_>>());
     finding.fix(match package {
-        Some(package) => format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version),
+        Some(package) => stack::reinstall(package),
         None => "take all parts of cuDNN from one package".into(),
     })
 }

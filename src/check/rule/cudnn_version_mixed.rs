@@ -93,9 +93,7 @@ fn finding(
     let subject = odd.first().map_or(String::new(), |part| part.name.clone());
     let first = odd.first().map_or_else(|| Evidence::observed("cuDNN", usual), |part| evidence::version(part));
     let fix = match odd.iter().chain(other).find_map(|part| stack::package(case.inventory, part)) {
-        Some(package) if odd.iter().all(|part| part.package.is_some()) => {
-            format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version)
-        }
+        Some(package) if odd.iter().all(|part| part.package.is_some()) => stack::reinstall(package),
         Some(package) => format!(
             "keep the loader away from {}: it is not of {} {}",
             odd.first()

@@ -90,10 +90,8 @@ fn finding_of_two(case: &Case<'_>, of: (usize, usize), group: &[Changed<'_>]) ->
     let is_linked_with = group.iter().any(|(library, _)| stack::identity(library).is_some());
     let severity = if is_linked_with { Severity::Error } else { Severity::Note };
     let finding = Diagnostic { severity, ..Diagnostic::error(RULE.code, message, each.next()?) }.about(&first.name);
-    Some(evidence::finding(finding, each).fix(format!(
-        "pip uninstall -y {} && pip install --force-reinstall --no-deps {}=={}",
-        other.name, package.name, package.version
-    )))
+    let fix = format!("pip uninstall -y {} && {}", other.name, stack::reinstall(package));
+    Some(evidence::finding(finding, each).fix(fix))
 }
 
 fn finding(case: &Case<'_>, by_lock: bool, group: &[Changed<'_>]) -> Option<Diagnostic> {
@@ -131,9 +129,7 @@ fn finding(case: &Case<'_>, by_lock: bool, group: &[Changed<'_>]) -> Option<Diag
     let finding = Diagnostic { severity, ..Diagnostic::error(RULE.code, message, each.next()?) }.about(&first.name);
     let finding = evidence::finding(finding, each);
     Some(match stack::package(case.inventory, first) {
-        Some(package) => {
-            finding.fix(format!("pip install --force-reinstall --no-deps {}=={}", package.name, package.version))
-        }
+        Some(package) => finding.fix(stack::reinstall(package)),
         None => finding,
     })
 }

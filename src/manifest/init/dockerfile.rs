@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Findings, SystemPythons};
 use crate::diag::{Evidence, SourceText};
-use crate::dockerfile::{Instruction, Variables, Word, commands, instructions};
+use crate::dockerfile::{Instruction, PIP_VALUED, Variables, Word, commands, instructions};
 use crate::manifest::model::PythonAsk;
 use crate::manifest::value::{parse_cuda, parse_cudnn, parse_python, parse_specifiers};
 use crate::python::PackageName;
@@ -257,26 +257,6 @@ fn torch_image(tag: &str, place: Evidence, found: &mut Findings) {
     }
 }
 
-/// Options of `pip install` that take a value and say nothing about packages.
-const VALUED: [&str; 16] = [
-    "-t",
-    "--target",
-    "--prefix",
-    "--root",
-    "--python",
-    "-p",
-    "--timeout",
-    "--retries",
-    "--proxy",
-    "--cert",
-    "--trusted-host",
-    "--cache-dir",
-    "--progress-bar",
-    "--no-binary",
-    "--only-binary",
-    "--platform",
-];
-
 fn command(source: SourceText<'_>, words: &[Word], system: &mut System<'_>, found: &mut Findings) {
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
     let place = |word: &Word| source.span(Some(word.span.clone()));
@@ -356,7 +336,7 @@ fn pip_install(source: SourceText<'_>, words: &[Word], found: &mut Findings) {
                 found.not_understood(place, message, "name that file to `gpulock init` too, if it has not been");
             }
             "-e" | "--editable" => found.understood(place, format!("`{}` is a project of your own: left out", value())),
-            option if VALUED.contains(&option) => drop(value()),
+            option if PIP_VALUED.contains(&option) => drop(value()),
             option if option.starts_with('-') || option.starts_with('<') || option.starts_with('>') => {}
             path if path.starts_with(['.', '/']) => {
                 found.not_understood(place, format!("`{path}` is a file"), "it cannot be locked");
