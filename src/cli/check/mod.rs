@@ -39,7 +39,7 @@ pub struct Args {
     /// For --env: read all libraries and compare their SHA-256 with the lock's
     #[arg(long, env = "GPULOCK_INTEGRITY")]
     integrity: bool,
-    /// Template that Dockerfiles here were written by, besides the embedded one and *.j2 files here; may be repeated
+    /// Template that files here were written by, besides the embedded ones and *.j2 files here; may be repeated
     #[arg(long = "template", value_name = "FILE", env = "GPULOCK_TEMPLATE", value_delimiter = ':')]
     templates: Vec<PathBuf>,
     /// Pass over this file or folder; may be repeated

@@ -1,6 +1,7 @@
 //! Exports: made from the lock alone, refused where the lock does not know enough.
 
 mod dockerfile;
+mod files;
 mod tools;
 
 use std::collections::BTreeMap;
