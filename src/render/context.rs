@@ -41,6 +41,9 @@ struct TargetValues<'l> {
     architecture: &'static str,
     /// `3.11`; `3.13t` for the free-threaded build.
     python: String,
+    /// `3.13`, free-threaded or not.
+    python_minor: String,
+    /// `cp311`, `cp313t`.
     python_tag: String,
     torch: String,
     variant: &'l str,
@@ -63,7 +66,7 @@ struct DriverValues<'l> {
 #[derive(Serialize)]
 struct Needed {
     text: String,
-    /// As many as it has.
+    /// Without zeros at the end: a driver may be called by two numbers.
     numbers: Vec<u32>,
 }
 
@@ -120,6 +123,7 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             platform: target.platform.to_string(),
             architecture: target.platform.architecture(),
             python: target.python.to_string(),
+            python_minor: format!("{}.{}", target.python.major, target.python.minor),
             python_tag: target.python.tag(),
             torch: target.torch.to_string(),
             variant: &target.variant,
@@ -132,10 +136,7 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             floor: shown(target.driver.floor.as_ref().map(|value| value as _)),
             native: shown(target.driver.native.as_ref().map(|value| value as _)),
             tier: target.driver.tier.map(|tier| tier.name()),
-            needs: needed(target).map(|driver| Needed {
-                numbers: driver.numbers()[..driver.precision()].to_vec(),
-                text: driver.to_string(),
-            }),
+            needs: needed(target).map(|driver| Needed { numbers: numbers(&driver), text: driver.to_string() }),
         },
         gpus: target.gpus.iter().map(|gpu| format!("{} ({})", gpu.name, gpu.sm)).collect(),
         arch_list: capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(";"),
@@ -188,6 +189,14 @@ fn needed(target: &Target) -> Option<Driver> {
     }
     let compiles = target.gpus.iter().any(|gpu| gpu.code == Code::Ptx);
     if compiles { driver.native.clone() } else { driver.floor.clone() }
+}
+
+fn numbers(driver: &Driver) -> Vec<u32> {
+    let mut numbers = driver.numbers().to_vec();
+    while numbers.len() > 1 && numbers.last() == Some(&0) {
+        numbers.pop();
+    }
+    numbers
 }
 
 /// One line a package, each with its hash, as pip's requirements file has them.

@@ -45,16 +45,63 @@ pub struct FileFormat {
 }
 
 /// The formats that a template makes.
-pub static FILES: &[FileFormat] = &[FileFormat {
-    name: "env",
-    about: "variables for `docker run --env-file`, Compose and python-dotenv",
-    comment: "# ",
-    template: include_str!("../../templates/export/env.j2"),
-    hashes: false,
-    takes: &[],
-    needs_image: false,
-    refuses: quote::dotenv_refuses,
-}];
+pub static FILES: &[FileFormat] = &[
+    FileFormat {
+        name: "conda",
+        about: "environment.yml of conda, mamba and micromamba, the wheels by pip with hashes",
+        comment: "# ",
+        template: include_str!("../../templates/export/conda.yml.j2"),
+        hashes: true,
+        takes: &[],
+        needs_image: false,
+        refuses: holds_any,
+    },
+    FileFormat {
+        name: "env",
+        about: "variables for `docker run --env-file`, Compose and python-dotenv",
+        comment: "# ",
+        template: include_str!("../../templates/export/env.j2"),
+        hashes: false,
+        takes: &[],
+        needs_image: false,
+        refuses: quote::dotenv_refuses,
+    },
+    FileFormat {
+        name: "compose",
+        about: "service of the Compose specification, with the GPUs",
+        comment: "# ",
+        template: include_str!("../../templates/export/compose.yaml.j2"),
+        hashes: false,
+        takes: &[Opt::Image, Opt::Gpus, Opt::Command],
+        needs_image: false,
+        refuses: holds_any,
+    },
+    FileFormat {
+        name: "devcontainer",
+        about: "devcontainer.json, with the GPUs",
+        comment: "// ",
+        template: include_str!("../../templates/export/devcontainer.json.j2"),
+        hashes: false,
+        takes: &[Opt::Image],
+        needs_image: false,
+        refuses: quote::substituted,
+    },
+    FileFormat {
+        name: "k8s",
+        about: "Job of Kubernetes, on nodes with these GPUs and a driver that will do",
+        comment: "# ",
+        template: include_str!("../../templates/export/k8s.yaml.j2"),
+        hashes: false,
+        takes: &[Opt::Image, Opt::Gpus, Opt::Command],
+        needs_image: true,
+        refuses: holds_any,
+    },
+];
+
+/// Every value can be written, or none is.
+fn holds_any(_: &str) -> Option<&'static str> {
+    None
+}
 
 impl PartialEq for FileFormat {
     fn eq(&self, other: &Self) -> bool {

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::options::Options;
 use super::template::Template;
-use super::{Beside, Format, dockerfile};
+use super::{Beside, Format, dockerfile, quote};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
-use crate::lock::Lock;
+use crate::lock::{Lock, Target};
 
 /// What is found about such files.
 pub const STALE: &str = "file-stale";
@@ -149,7 +149,10 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
         template,
         lock_name: origin.lock_name,
     };
-    Ok(vec![super::render(format, origin.lock, header.target, &beside)?])
+    // As the header shows it.
+    let named = |target: &&Target| header.target.is_some_and(|name| quote::comment(&target.name) == name);
+    let target = origin.lock.targets.iter().find(named).map(|target| &*target.name).or(header.target);
+    Ok(vec![super::render(format, origin.lock, target, &beside)?])
 }
 
 /// The template that a file was written by: the embedded one, or another that is at hand.

@@ -3,7 +3,7 @@
 use minijinja::Error;
 use serde::Serialize;
 
-use super::refused;
+use super::{is_unprintable, refused};
 
 /// A string of JSON that is one of YAML 1.1 and 1.2 (double quoted) and of Python too. What YAML calls not printable is
 /// escaped; characters above U+FFFF stay as they are, since YAML does not join the two halves that JSON escapes them by.
@@ -16,11 +16,9 @@ pub(in crate::render) fn one_line_json(value: &impl Serialize) -> String {
     let mut escaped = String::new();
     // Names and strings alone: there is nothing that JSON could not hold.
     for c in serde_json::to_string(value).unwrap_or_default().chars() {
-        match c {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
-                escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => escaped.push(c),
+        match is_unprintable(c) {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => escaped.push(c),
         }
     }
     escaped
@@ -54,4 +52,36 @@ pub(super) fn dotenv(text: &str) -> Result<String, Error> {
         None => Ok(text.to_owned()),
         Some(why) => Err(refused(format!("{text:?} cannot stand in a dotenv file: {why}"))),
     }
+}
+
+/// Whether the tools of development containers replace a part of `text`: they know no escape.
+///
+/// Source: https://github.com/devcontainers/cli, src/spec-common/variableSubstitution.ts.
+pub(in crate::render) fn substituted(text: &str) -> Option<&'static str> {
+    const NAMES: [&str; 9] = [
+        "env",
+        "localEnv",
+        "localHomeFolder",
+        "localWorkspaceFolder",
+        "localWorkspaceFolderBasename",
+        "containerWorkspaceFolder",
+        "containerWorkspaceFolderBasename",
+        "containerEnv",
+        "devcontainerId",
+    ];
+    // As the regular expression there: from `${` to the next `}`, in one line.
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("${") {
+        let end = after.find(['}', '\n', '\r', '\u{2028}', '\u{2029}']).filter(|end| after[*end..].starts_with('}'));
+        if let Some(end) = end {
+            let name = after[..end].split(':').next().unwrap_or_default();
+            if NAMES.contains(&name) {
+                return Some("it has a `${..}` that development containers replace, and they know no escape");
+            }
+            rest = &after[end + 1..];
+        } else {
+            rest = after;
+        }
+    }
+    None
 }

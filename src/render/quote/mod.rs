@@ -5,7 +5,7 @@ mod dockerfile;
 
 use minijinja::{Environment, Error, ErrorKind};
 
-pub(super) use data::{dotenv_refuses, one_line_json};
+pub(super) use data::{dotenv_refuses, one_line_json, substituted};
 pub(super) use dockerfile::fits;
 
 /// Adds all filters.
@@ -27,11 +27,15 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter("label", |text: String| label(&text));
 }
 
-/// Text of a comment: what some reader takes for the end of a line is escaped.
+/// Text of a comment: what some reader takes for the end of a line, or does not take at all, is escaped.
 pub(super) fn comment(text: &str) -> String {
-    let ends = |c: char| c.is_control() || "\u{2028}\u{2029}\u{feff}".contains(c);
-    let escaped = |c: char| if ends(c) { c.escape_default().to_string() } else { c.to_string() };
+    let escaped = |c: char| if is_unprintable(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escaped).collect()
+}
+
+/// What YAML calls not printable, or ends a line for some reader.
+fn is_unprintable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Name of an image, with its digest.

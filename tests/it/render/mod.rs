@@ -3,6 +3,7 @@
 mod dockerfile;
 mod files;
 mod tools;
+mod values;
 
 use std::collections::BTreeMap;
 
