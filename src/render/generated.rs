@@ -194,7 +194,7 @@ fn wheels(text: &str) -> Wheels<'_> {
 }
 
 /// How many lines two texts share from the first on.
-fn alike(one: &str, other: &str) -> usize {
+pub(super) fn alike(one: &str, other: &str) -> usize {
     std::iter::zip(one.lines(), other.lines()).take_while(|(a, b)| a == b).count()
 }
 

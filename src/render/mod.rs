@@ -7,6 +7,7 @@ mod file;
 mod format;
 pub mod generated;
 mod options;
+pub mod pinned;
 mod pylock;
 mod quote;
 mod requirements;
