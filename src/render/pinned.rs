@@ -14,6 +14,8 @@ pub fn judge(name: &str, text: &str, lock: &Lock) -> Option<Diagnostic> {
         let target = if lock.targets.len() > 1 { format!(" --target {target}") } else { String::new() };
         format!("write it anew: `gpulock export uv{target} --pyproject {name}`")
     };
+    // Ends of lines are no pins, and the export writes its own.
+    let text = &*text.replace("\r\n", "\n");
     let beside = Beside { pyproject: text, project: name, ..Beside::default() };
     let mut nearest: Option<(usize, String, &str)> = None;
     for target in &lock.targets {

@@ -98,10 +98,13 @@ fn take(path: &Path, files: &mut Files) -> Result<(), Failure> {
         files.dockerfiles.push(ProjectFile { name: named(path), text: file::text(path)? });
     }
     if path.file_name().is_some_and(|name| name == "pyproject.toml") {
-        let text = file::text(path)?;
-        if pinned::is_pinned(&text) {
-            files.pinned.push(ProjectFile { name: named(path), text });
-        }
+        // What is no text has nothing that gpulock wrote.
+        files.pinned.extend(
+            file::text(path)
+                .ok()
+                .filter(|text| pinned::is_pinned(text))
+                .map(|text| ProjectFile { name: named(path), text }),
+        );
     } else if generated::header(&head(path)).is_some() {
         files.generated.push(ProjectFile { name: named(path), text: file::text(path)? });
     }

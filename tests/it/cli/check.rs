@@ -320,6 +320,10 @@ fn pins_in_a_pyproject_are_compared() {
     place.run(&["export", "uv", "--target", "b"]).code(0);
     assert_eq!(found(&place, &[], 0), [""; 0]);
     assert!(check(&place, &[]).code(0).out.contains("; 1 file"));
+    let (written, unix) = (place.text("pyproject.toml").replace('\n', "\r\n"), place.text("pyproject.toml"));
+    place.put("pyproject.toml", written);
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    place.put("pyproject.toml", unix);
     // What is the user's own may change.
     edit(&place, "pyproject.toml", "[\"click\"", "[\"click>8\"");
     assert_eq!(found(&place, &[], 0), [""; 0]);
