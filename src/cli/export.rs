@@ -1,26 +1,27 @@
 //! `gpulock export FORMAT`: the lock becomes a file of another tool.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::input::{self, Place};
 use super::source::Source;
 use super::{Answer, Globals, output, write};
-use crate::diag::Failure;
+use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::lock::{Lock, Target};
 use crate::manifest::Manifest;
 use crate::matrix::Matrix;
 use crate::python::Catalog;
-use crate::render::{self, Beside, Format};
+use crate::render::{self, Beside, Format, Options, Template};
 
 /// Flags of `gpulock export`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// requirements (hashes), constraints, pylock (PEP 751) or uv (edits pyproject.toml)
+    /// What to write
     #[arg(id = "export-format", value_name = "FORMAT", value_parser = formats())]
     format: Format,
     #[command(flatten)]
@@ -34,11 +35,27 @@ pub struct Args {
     /// For `pylock`: a folder with wheels whose address is not known
     #[arg(long, value_name = "DIR", env = "GPULOCK_WHEELS")]
     wheels: Option<String>,
+    /// Where an image is run: its name in its registry
+    #[arg(long, value_name = "NAME", env = "GPULOCK_IMAGE")]
+    image: Option<String>,
+    /// For jobs: how many GPUs one gets
+    #[arg(long, value_name = "COUNT", env = "GPULOCK_GPUS")]
+    gpus: Option<NonZeroU32>,
+    /// Template to use instead of the embedded one, where a template makes the file
+    #[arg(long, value_name = "FILE", env = "GPULOCK_EXPORT_TEMPLATE")]
+    template: Option<PathBuf>,
+    /// Print the embedded template, for one of your own
+    #[arg(long, conflicts_with_all = ["template", "target", "image", "gpus"], env = "GPULOCK_PRINT_TEMPLATE")]
+    print_template: bool,
+    /// For jobs: what runs, instead of what the image runs by itself
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 /// The formats by name: a mistyped one is answered with the list and the one that was meant.
 fn formats() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+    let values = Format::all().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
 }
 
 /// Runs it.
@@ -46,6 +63,10 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 /// # Errors
 /// No lock or a damaged one, an unknown target, artefacts that are pending.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    if args.print_template {
+        output::write(globals, embedded(args.format)?.text)?;
+        return Ok(Answer::Yes);
+    }
     let path = input::lock_path(&args.place);
     let lock = input::read_lock(&path)?;
     let target = args.target.as_deref();
@@ -54,13 +75,41 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         Format::Requirements | Format::Constraints => {}
         Format::Pylock => beside.addresses = addresses(&lock, render::choose(&lock, target)?, globals)?,
         Format::Uv => return uv(args, globals, &lock, &path),
+        Format::File(_) => return file(args, globals, &lock, &path),
     }
     output::write(globals, &render::render(args.format, &lock, target, &beside)?)?;
     Ok(Answer::Yes)
 }
 
+/// The template of a format.
+fn embedded(format: Format) -> Result<Template<'static>, Failure> {
+    if let Format::File(format) = format {
+        return Ok(format.template());
+    }
+    let seen = Evidence::observed("command line", "--print-template");
+    let problem = Diagnostic::error("usage", format!("no template makes {format}"), seen);
+    let made: Vec<&str> = render::FILES.iter().map(|format| format.name).collect();
+    Err(Failure::unanswerable(problem.fix(format!("formats that one makes: {}", made.join(", ")))))
+}
+
+/// Writes what a template makes.
+fn file(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result<Answer, Failure> {
+    let text = args.template.as_ref().map(|path| file::text(path)).transpose()?;
+    let name = args.template.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let lock_name = lock_path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let options = Options { image: args.image.clone(), gpus: args.gpus, command: args.command.clone() };
+    let beside = Beside {
+        options,
+        template: text.as_deref().map(|text| Template { name: &name, text }),
+        lock_name: &lock_name,
+        ..Beside::default()
+    };
+    output::write(globals, &render::render(args.format, lock, args.target.as_deref(), &beside)?)?;
+    Ok(Answer::Yes)
+}
+
 /// Edits a pyproject.toml in place, or writes the edited text where `-o` says.
-fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &std::path::Path) -> Result<Answer, Failure> {
+fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result<Answer, Failure> {
     let folder = lock_path.parent().map_or_else(PathBuf::new, PathBuf::from);
     let file = args.pyproject.clone().unwrap_or_else(|| folder.join("pyproject.toml"));
     let old = file::text_if_there(&file)?.unwrap_or_default();

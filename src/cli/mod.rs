@@ -50,7 +50,7 @@ enum Command {
     Resolve(resolve::Args),
     /// Write gpulock.toml from what is here: pyproject.toml, requirements, a Dockerfile, this machine
     Init(init::Args),
-    /// Print the lock as requirements, constraints or pylock, or write it into pyproject.toml for uv
+    /// Print the lock as what another tool reads: requirements, conda, compose, k8s and more
     Export(export::Args),
     /// Write a Dockerfile for a target of the lock
     Dockerfile(dockerfile::Args),

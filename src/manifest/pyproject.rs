@@ -32,6 +32,11 @@ pub struct UvPins {
 /// Marks what is written anew each time.
 const MARK: &str = "# Locked by gpulock";
 
+/// Whether a text has pins of gpulock.
+pub fn is_pinned(text: &str) -> bool {
+    text.contains(MARK)
+}
+
 /// `text` with `pins`; `name` is what messages call it, `project` the project's name where the text has no `[project]`.
 ///
 /// # Errors

@@ -34,6 +34,14 @@ impl Platform {
             Self::LinuxAarch64 => "aarch64",
         }
     }
+
+    /// The processor, as images of containers name it (GOARCH).
+    pub fn architecture(self) -> &'static str {
+        match self {
+            Self::LinuxX86_64 => "amd64",
+            Self::LinuxAarch64 => "arm64",
+        }
+    }
 }
 
 impl FromStr for Platform {

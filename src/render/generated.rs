@@ -5,18 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{Beside, Format, dockerfile};
+use super::options::Options;
+use super::template::Template;
+use super::{Beside, Format, dockerfile, quote};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
-use crate::lock::Lock;
+use crate::lock::{Lock, Target};
 
 /// What is found about such files.
 pub const STALE: &str = "file-stale";
 /// A file that could not be compared.
 pub const UNCHECKED: &str = "file-unchecked";
 
-const MARK: &str = "# Written by `gpulock ";
-const LOCK_LINE: &str = "# Lock: ";
-const TARGET_LINE: &str = "# Target: ";
+const MARK: &str = "Written by `gpulock ";
+const LOCK_LINE: &str = "Lock: ";
+const TARGET_LINE: &str = "Target: ";
+const TEMPLATE_LINE: &str = "Template: ";
+const OPTIONS_LINE: &str = "Options: ";
+/// What lines of comment begin with.
+const COMMENTS: [&str; 2] = ["# ", "// "];
 /// A header stands in the first lines, after directives that only count there.
 const HEADER_LINES: usize = 10;
 
@@ -29,20 +35,29 @@ pub struct Header<'t> {
     pub lock: &'t str,
     target: Option<&'t str>,
     template: Option<&'t str>,
+    options: Option<&'t str>,
 }
 
 /// The header of a text; `None` where it has none, and was not written by gpulock.
 pub fn header(text: &str) -> Option<Header<'_>> {
-    let mut lines = text.lines().take(HEADER_LINES).skip_while(|line| !line.starts_with(MARK));
-    let command = lines.next()?.strip_prefix(MARK)?.split('`').next()?;
-    let rest: Vec<&str> = lines.take(3).collect();
+    let marked = |line: &str| COMMENTS.into_iter().find(|comment| line.strip_prefix(comment).is_some_and(is_mark));
+    let mut lines = text.lines().take(HEADER_LINES).skip_while(|line| marked(line).is_none());
+    let first = lines.next()?;
+    let comment = marked(first)?;
+    let command = first.strip_prefix(comment)?.strip_prefix(MARK)?.split('`').next()?;
+    let rest: Vec<&str> = lines.map_while(|line| line.strip_prefix(comment)).take(4).collect();
     let line = |prefix: &str| rest.iter().find_map(|line| line.strip_prefix(prefix));
     Some(Header {
         command,
         lock: line(LOCK_LINE)?,
         target: line(TARGET_LINE).and_then(|text| text.rsplit_once(" (")).map(|(name, _)| name),
-        template: line(dockerfile::TEMPLATE_LINE),
+        template: line(TEMPLATE_LINE),
+        options: line(OPTIONS_LINE),
     })
+}
+
+fn is_mark(text: &str) -> bool {
+    text.starts_with(MARK)
 }
 
 /// A lock and what else such files are made of.
@@ -54,7 +69,7 @@ pub struct Origin<'a> {
     pub with_images: &'a Lock,
     /// The lock's name in the folder of the files.
     pub lock_name: &'a str,
-    /// Templates of Dockerfiles that are at hand besides the embedded one: name and text.
+    /// Templates that are at hand besides the embedded ones: name and text.
     pub templates: &'a [(String, String)],
 }
 
@@ -101,13 +116,7 @@ impl From<Failure> for Refused {
 /// What the lock gives now; several texts where the file does not say for which target it is.
 fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> Result<Vec<String>, Refused> {
     if header.command == "dockerfile" {
-        let hash = header.template.unwrap_or_default();
-        let embedded = dockerfile::Template::default();
-        let others = origin.templates.iter().map(|(name, text)| dockerfile::Template { name, text });
-        let template = std::iter::once(embedded).chain(others).find(|template| template.hash() == hash);
-        let Some(template) = template else {
-            return Err(Refused::Unknown("its template is not here; name it: --template FILE".into()));
-        };
+        let template = template(header, dockerfile::EMBEDDED, origin)?;
         let targets = origin.with_images.targets.iter();
         let mut failed = None;
         let mut texts = Vec::new();
@@ -127,13 +136,36 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
         return Err(Refused::Unknown(format!("`gpulock {}` is not known to this release", header.command)));
     };
     let wheels = wheels(text);
+    let template = match format {
+        Format::File(format) => Some(template(header, format.template(), origin)?),
+        _ => None,
+    };
     let beside = Beside {
         pyproject: if format == Format::Uv { text } else { "" },
         project: name,
         addresses: wheels.addresses,
         wheel_folder: wheels.folder,
+        options: options(header),
+        template,
+        lock_name: origin.lock_name,
     };
-    Ok(vec![super::render(format, origin.lock, header.target, &beside)?])
+    // As the header shows it.
+    let named = |target: &&Target| header.target.is_some_and(|name| quote::comment(&target.name) == name);
+    let target = origin.lock.targets.iter().find(named).map(|target| &*target.name).or(header.target);
+    Ok(vec![super::render(format, origin.lock, target, &beside)?])
+}
+
+/// The template that a file was written by: the embedded one, or another that is at hand.
+fn template<'o>(header: Header<'_>, embedded: Template<'static>, origin: &Origin<'o>) -> Result<Template<'o>, Refused> {
+    let hash = header.template.unwrap_or_default();
+    let others = origin.templates.iter().map(|(name, text)| Template { name, text });
+    let found = std::iter::once(embedded).chain(others).find(|template| template.hash(embedded) == hash);
+    found.ok_or_else(|| Refused::Unknown("its template is not here; name it: --template FILE".into()))
+}
+
+/// What a file was shaped by. A line that cannot be read was changed by hand: what is rendered without differs from it.
+fn options(header: Header<'_>) -> Options {
+    header.options.and_then(Options::read).unwrap_or_default()
 }
 
 /// Where a `pylock.toml` says that its wheels are: no lock holds that, so it is taken from the file itself.
@@ -162,7 +194,7 @@ fn wheels(text: &str) -> Wheels<'_> {
 }
 
 /// How many lines two texts share from the first on.
-fn alike(one: &str, other: &str) -> usize {
+pub(super) fn alike(one: &str, other: &str) -> usize {
     std::iter::zip(one.lines(), other.lines()).take_while(|(a, b)| a == b).count()
 }
 
@@ -189,5 +221,5 @@ fn anew(name: &str, header: Header<'_>, origin: &Origin<'_>) -> String {
         (Some(target), _) if origin.lock.target(target).is_some() => format!(" --target {target}"),
         (_, [first, ..]) => format!(" --target {}", first.name),
     };
-    format!("write it anew: `gpulock {}{target} -o {name}`", header.command)
+    format!("write it anew: `gpulock {}{target}{}`", header.command, options(header).flags(name))
 }

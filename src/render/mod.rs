@@ -1,65 +1,28 @@
 //! What other tools read, made from the lock alone: what is not in the lock cannot reach it.
 
 mod constraints;
+mod context;
 pub mod dockerfile;
+mod file;
+mod format;
 pub mod generated;
+mod options;
+pub mod pinned;
 mod pylock;
+mod quote;
 mod requirements;
+mod template;
 mod uv;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
+
+pub use format::{FILES, FileFormat, Format};
+pub use options::{Opt, Options};
+pub use template::Template;
 
 use crate::diag::{Class, Diagnostic, Evidence, Failure, did_you_mean};
 use crate::lock::{Lock, Target};
-use crate::version::ParseError;
-
-/// What can be rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// pip's requirements file, every package with its hash.
-    Requirements,
-    /// pip's and uv's constraints file: versions without hashes.
-    Constraints,
-    /// `pylock.toml` (PEP 751).
-    Pylock,
-    /// A `pyproject.toml` that `uv lock` takes to the same versions.
-    Uv,
-}
-
-impl Format {
-    /// All formats.
-    pub const ALL: [Self; 4] = [Self::Requirements, Self::Constraints, Self::Pylock, Self::Uv];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Requirements => "requirements",
-            Self::Constraints => "constraints",
-            Self::Pylock => "pylock",
-            Self::Uv => "uv",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let found = Self::ALL.into_iter().find(|format| format.name() == text);
-        found.ok_or_else(|| ParseError {
-            given: text.into(),
-            expected: "a format: requirements, constraints, pylock or uv",
-        })
-    }
-}
 
 /// What a format needs beside the lock.
 #[derive(Debug, Clone, Default)]
@@ -73,13 +36,20 @@ pub struct Beside<'a> {
     pub addresses: BTreeMap<String, String>,
     /// For `pylock`: a folder that holds wheels without an address, as `pylock.toml` is to name it.
     pub wheel_folder: Option<&'a str>,
+    /// For formats that a template makes: what shapes them besides the lock.
+    pub options: Options,
+    /// For these: a template of the user's own.
+    pub template: Option<Template<'a>>,
+    /// For these: the lock's name in the folder of the file.
+    pub lock_name: &'a str,
 }
 
 /// Renders one target of the lock; `target` may be left out when there is only one.
 ///
 /// # Errors
 /// An unknown target, or none where there are several; an artefact that is not known, where the format needs its hash;
-/// a `pyproject.toml` that cannot be edited; for `pylock`, wheels without address.
+/// a `pyproject.toml` that cannot be edited; for `pylock`, wheels without address; a variable that the format cannot hold, a
+/// template that is wrong.
 pub fn render(format: Format, lock: &Lock, target: Option<&str>, beside: &Beside<'_>) -> Result<String, Failure> {
     let target = choose(lock, target)?;
     match format {
@@ -87,6 +57,7 @@ pub fn render(format: Format, lock: &Lock, target: Option<&str>, beside: &Beside
         Format::Constraints => Ok(constraints::render(lock, target)),
         Format::Pylock => pylock::render(lock, target, beside),
         Format::Uv => uv::render(lock, target, beside),
+        Format::File(format) => file::render(format, lock, target, beside),
     }
 }
 
@@ -141,17 +112,45 @@ fn all_known(target: &Target, format: impl fmt::Display) -> Result<(), Failure> 
     Err(Failure { class: Class::No, diagnostics: vec![problem] })
 }
 
+/// Refuses values of `[env]` that a format cannot hold; `refuses` says why.
+fn refused_variables(
+    target: &Target,
+    format: &str,
+    refuses: impl Fn(&str) -> Option<&'static str>,
+) -> Result<(), Failure> {
+    let refused: Vec<Diagnostic> = target
+        .env
+        .iter()
+        .filter_map(|(name, value)| Some((name, value, refuses(value)?)))
+        .map(|(name, value, why)| {
+            let message = format!("{format} cannot hold the value of {name}: {why}");
+            let seen = Evidence::observed("gpulock.lock", format!("{name} = {value:?}"));
+            Diagnostic::error("env-value", message, seen).fix(
+                "write it otherwise in [env] of gpulock.toml, or leave it out there and set it when the job starts",
+            )
+        })
+        .collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Failure { class: Class::No, diagnostics: refused }),
+    }
+}
+
 /// The comment that each rendered file begins with: from what it was made and for what.
 fn header(lock: &Lock, target: &Target, format: Format) -> String {
+    let comment = match format {
+        Format::File(file) => file.comment,
+        _ => "# ",
+    };
     format!(
-        "# Written by `gpulock export {format}`; change gpulock.toml and export again.\n\
-         # Lock: {}\n\
-         # Target: {} ({}, Python {}, torch {}, {})\n",
+        "{comment}Written by `gpulock export {format}`; change gpulock.toml and export again.\n\
+         {comment}Lock: {}\n\
+         {comment}Target: {} ({}, Python {}, torch {}, {})\n",
         lock.digest(),
-        target.name,
+        quote::comment(&target.name),
         target.platform,
         target.python,
         target.torch,
-        target.variant,
+        quote::comment(&target.variant),
     )
 }

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod dockerfile;
+mod exports;
 mod gpu_code;
 mod install;
 mod known;

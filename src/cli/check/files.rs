@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diag::Failure;
 use crate::file;
-use crate::render::generated;
+use crate::render::{generated, pinned};
 
 /// Folders that hold what others wrote: environments, packages, version control.
 const FOREIGN: [&str; 8] = [".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".tox", ".nox"];
@@ -29,10 +29,19 @@ pub struct ProjectFile {
 pub struct Files {
     /// Files that gpulock wrote, by their header.
     pub generated: Vec<ProjectFile>,
+    /// Each pyproject.toml with pins of gpulock.
+    pub pinned: Vec<ProjectFile>,
     /// Dockerfiles, by their name.
     pub dockerfiles: Vec<ProjectFile>,
     /// Templates (`*.j2`).
     pub templates: Vec<(String, String)>,
+}
+
+impl Files {
+    /// Those that something is said of.
+    pub fn all(&self) -> impl Iterator<Item = &ProjectFile> {
+        self.generated.iter().chain(&self.pinned).chain(&self.dockerfiles)
+    }
 }
 
 /// Looks at all files below `folder`; links are not followed, `excluded` paths and other projects passed over. `dockerfiles`
@@ -68,6 +77,7 @@ pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Res
     files.dockerfiles.sort_by(|a, b| a.name.cmp(&b.name));
     files.dockerfiles.dedup_by(|a, b| a.name == b.name);
     files.generated.sort_by(|a, b| a.name.cmp(&b.name));
+    files.pinned.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
 }
 
@@ -87,7 +97,15 @@ fn take(path: &Path, files: &mut Files) -> Result<(), Failure> {
     if is_dockerfile(path) {
         files.dockerfiles.push(ProjectFile { name: named(path), text: file::text(path)? });
     }
-    if generated::header(&head(path)).is_some() {
+    if path.file_name().is_some_and(|name| name == "pyproject.toml") {
+        // What is no text has nothing that gpulock wrote.
+        files.pinned.extend(
+            file::text(path)
+                .ok()
+                .filter(|text| pinned::is_pinned(text))
+                .map(|text| ProjectFile { name: named(path), text }),
+        );
+    } else if generated::header(&head(path)).is_some() {
         files.generated.push(ProjectFile { name: named(path), text: file::text(path)? });
     }
     Ok(())

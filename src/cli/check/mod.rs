@@ -18,7 +18,7 @@ use crate::file;
 use crate::lock::Lock;
 use crate::manifest::{Check, Manifest};
 use crate::matrix::Matrix;
-use crate::render::{self, generated};
+use crate::render::{self, generated, pinned};
 use crate::report::verify::Report;
 use files::Files;
 
@@ -39,7 +39,7 @@ pub struct Args {
     /// For --env: read all libraries and compare their SHA-256 with the lock's
     #[arg(long, env = "GPULOCK_INTEGRITY")]
     integrity: bool,
-    /// Template that Dockerfiles here were written by, besides the embedded one and *.j2 files here; may be repeated
+    /// Template that files here were written by, besides the embedded ones and *.j2 files here; may be repeated
     #[arg(long = "template", value_name = "FILE", env = "GPULOCK_TEMPLATE", value_delimiter = ':')]
     templates: Vec<PathBuf>,
     /// Pass over this file or folder; may be repeated
@@ -65,7 +65,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     project.against_files(&files, args, &matrix, &mut all)?;
     project.dockerfiles(&files, &matrix, &mut all)?;
     all.findings.extend(age(&matrix, args.matrix_age));
-    let looked_at: BTreeSet<&str> = files.generated.iter().chain(&files.dockerfiles).map(|file| &*file.name).collect();
+    let looked_at: BTreeSet<&str> = files.all().map(|file| &*file.name).collect();
     let nothing = project.manifest.is_none() && project.lock.is_none() && looked_at.is_empty();
     let judged = args.environment.as_ref().map(|path| project.environment(path, args, &matrix)).transpose()?;
     let mut checks = project.checks();
@@ -170,7 +170,7 @@ impl Project {
     /// Generated files against the lock.
     fn against_files(&self, files: &Files, args: &Args, matrix: &Matrix, all: &mut Findings) -> Result<(), Failure> {
         let Some(lock) = &self.lock else {
-            if !files.generated.is_empty() {
+            if !files.generated.is_empty() || !files.pinned.is_empty() {
                 all.skipped.push((generated::STALE, "no lock here".into()));
             }
             return Ok(());
@@ -192,6 +192,7 @@ impl Project {
             let Some(header) = generated::header(&file.text) else { continue };
             all.findings.extend(generated::judge(&file.name, &file.text, header, &origin));
         }
+        all.findings.extend(files.pinned.iter().filter_map(|file| pinned::judge(&file.name, &file.text, lock)));
         Ok(())
     }
 

@@ -308,3 +308,35 @@ fn formats_are_those_of_findings() {
     assert_eq!(place["uri"], "gpulock.toml");
     assert!(check(&broken, &["--format", "github"]).code(2).out.starts_with("::error file=gpulock.toml,line=1,"));
 }
+
+#[test]
+fn pins_in_a_pyproject_are_compared() {
+    let two = format!("{GOOD}[target.b]\ngpus = ['H100']\ndriver = '580'\n");
+    let place = Place::with(&two);
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place.put("pyproject.toml", "[project]\nname = \"demo\"\nversion = \"1\"\ndependencies = [\"click\"]\n");
+    // Of no concern before gpulock has written into it.
+    assert!(check(&place, &[]).code(0).out.contains("; 0 files"));
+    place.run(&["export", "uv", "--target", "b"]).code(0);
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    assert!(check(&place, &[]).code(0).out.contains("; 1 file"));
+    let (written, unix) = (place.text("pyproject.toml").replace('\n', "\r\n"), place.text("pyproject.toml"));
+    place.put("pyproject.toml", written);
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    place.put("pyproject.toml", unix);
+    // What is the user's own may change.
+    edit(&place, "pyproject.toml", "[\"click\"", "[\"click>8\"");
+    assert_eq!(found(&place, &[], 0), [""; 0]);
+    edit(&place, "pyproject.toml", "torch==2.8.0", "torch==2.7.0");
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+    let says =
+        ["pyproject.toml has other pins than the lock, first in line ", "torch==2.8.0", "gpulock export uv --target "];
+    let ran = check(&place, &[]).code(1);
+    says.iter().for_each(|words| assert!(ran.out.contains(words), "`{words}` is not in\n{}", ran.out));
+    place.run(&["export", "uv", "--target", "b"]).code(0);
+    place.put("gpulock.toml", two.replace("2.8.0", "2.7.1"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    assert_eq!(found(&place, &[], 1), ["error file-stale"]);
+    edit(&place, "pyproject.toml", "[project]", "[project");
+    assert!(check(&place, &[]).code(1).out.contains("is not what this lock gives"));
+}

@@ -5,6 +5,7 @@ mod cache;
 mod check;
 mod diff;
 mod dockerfile;
+mod export;
 mod image;
 mod modes;
 pub mod program;

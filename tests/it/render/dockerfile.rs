@@ -260,7 +260,12 @@ fn what_cannot_be_written_is_refused() {
     refused(no_base, Class::No, "image-missing", "flavor slim on debian12");
     for value in ["a\nRUN x", "a\r", "\0", "\u{1b}[0m"] {
         let value = with(&|lock| drop(lock.targets[0].env.insert("A".into(), value.into())));
-        refused(value, Class::No, "env-value", "the value of A has a line feed or another control character");
+        refused(
+            value,
+            Class::No,
+            "env-value",
+            "a Dockerfile cannot hold the value of A: it has a line feed or another control character",
+        );
     }
     let edge = Lock::parse(SAMPLE, "gpulock.lock").unwrap();
     let pending = render(&edge, &edge.targets[1], "gpulock.lock", Template::default());

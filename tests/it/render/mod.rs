@@ -1,7 +1,10 @@
 //! Exports: made from the lock alone, refused where the lock does not know enough.
 
 mod dockerfile;
+mod files;
+mod machines;
 mod tools;
+mod values;
 
 use std::collections::BTreeMap;
 

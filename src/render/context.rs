@@ -1,4 +1,4 @@
-//! What templates see of a target: the lock's own words, and nothing that is not in it.
+//! What templates see of a target: the lock's own words, the options of the file, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,10 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use crate::lock::{DEFAULT_INDEX, Image, Lock, Reference, Target};
-use crate::version::Capability;
+use super::dockerfile::SLIM;
+use super::options::Options;
+use crate::lock::{Code, DEFAULT_INDEX, Image, Lock, Reference, Target, Tier};
+use crate::version::{Capability, Driver};
 
 /// The values of a template.
 #[derive(Serialize)]
@@ -16,22 +18,33 @@ struct Context<'l> {
     driver: DriverValues<'l>,
     /// GPUs with their architecture: `RTX 5090 (sm_120)`.
     gpus: Vec<String>,
+    /// Their compute capabilities, the lowest first.
+    capabilities: Vec<CapabilityValues>,
     /// TORCH_CUDA_ARCH_LIST: `9.0;12.0`.
     arch_list: String,
-    image: ImageValues<'l>,
+    /// Absent where the lock names none.
+    image: Option<ImageValues<'l>>,
     /// Whether the base is one of nvidia/cuda.
     nvidia: bool,
     env: Vec<Variable<'l>>,
     /// Lines of pip's requirements file.
     requirements: Vec<String>,
     lock: LockValues<'l>,
+    options: OptionValues<'l>,
 }
 
 #[derive(Serialize)]
 struct TargetValues<'l> {
     name: &'l str,
     platform: String,
+    /// The processor, as images of containers name it: `amd64`.
+    architecture: &'static str,
+    /// `3.11`; `3.13t` for the free-threaded build.
     python: String,
+    /// `3.13`, free-threaded or not.
+    python_minor: String,
+    /// `cp311`, `cp313t`.
+    python_tag: String,
     torch: String,
     variant: &'l str,
     cuda: Option<String>,
@@ -45,6 +58,22 @@ struct DriverValues<'l> {
     floor: Option<String>,
     native: Option<String>,
     tier: Option<&'static str>,
+    /// The least driver that runs the stack on these GPUs; absent when unknown.
+    needs: Option<Needed>,
+}
+
+/// A driver, whole and by its numbers.
+#[derive(Serialize)]
+struct Needed {
+    text: String,
+    /// Without zeros at the end: a driver may be called by two numbers.
+    numbers: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct CapabilityValues {
+    major: u32,
+    minor: u32,
 }
 
 #[derive(Serialize)]
@@ -77,14 +106,25 @@ struct LockValues<'l> {
     file: &'l str,
 }
 
-/// The values for `target`; `lock_file` is the name of the lock in the folder that is built.
-pub(super) fn context(lock: &Lock, target: &Target, image: &Image, lock_file: &str) -> Value {
+#[derive(Serialize)]
+struct OptionValues<'l> {
+    image: Option<&'l str>,
+    gpus: Option<u32>,
+    command: &'l [String],
+}
+
+/// The values for `target`; `lock_file` is the name of the lock in the folder of the file.
+pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &Options) -> Value {
     let shown = |value: Option<&dyn ToString>| value.map(ToString::to_string);
+    let capabilities = capabilities(target);
     Value::from(Serde(Context {
         target: TargetValues {
             name: &target.name,
             platform: target.platform.to_string(),
+            architecture: target.platform.architecture(),
             python: target.python.to_string(),
+            python_minor: format!("{}.{}", target.python.major, target.python.minor),
+            python_tag: target.python.tag(),
             torch: target.torch.to_string(),
             variant: &target.variant,
             cuda: shown(target.cuda.as_ref().map(|value| value as _)),
@@ -96,22 +136,35 @@ pub(super) fn context(lock: &Lock, target: &Target, image: &Image, lock_file: &s
             floor: shown(target.driver.floor.as_ref().map(|value| value as _)),
             native: shown(target.driver.native.as_ref().map(|value| value as _)),
             tier: target.driver.tier.map(|tier| tier.name()),
+            needs: needed(target).map(|driver| Needed { numbers: numbers(&driver), text: driver.to_string() }),
         },
         gpus: target.gpus.iter().map(|gpu| format!("{} ({})", gpu.name, gpu.sm)).collect(),
-        arch_list: arch_list(target),
-        image: ImageValues {
+        arch_list: capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(";"),
+        capabilities: capabilities.iter().map(|one| CapabilityValues { major: one.major, minor: one.minor }).collect(),
+        image: target.image.as_ref().map(ImageValues::new),
+        nvidia: target.image.as_ref().is_some_and(|image| image.flavor != SLIM),
+        env: target.env.iter().map(|(name, value)| Variable { name, value }).collect(),
+        requirements: requirements(lock, target),
+        lock: LockValues { digest: lock.digest(), file: lock_file },
+        options: OptionValues {
+            image: options.image.as_deref(),
+            gpus: options.gpus.map(Into::into),
+            command: &options.command,
+        },
+    }))
+}
+
+impl<'l> ImageValues<'l> {
+    fn new(image: &'l Image) -> Self {
+        Self {
             os: &image.os,
             flavor: &image.flavor,
             base: image.base.as_ref().map(ReferenceValues::new),
             uv: image.uv.as_ref().map(|uv| ReferenceValues::new(uv).at),
             small: image.small.as_ref().map(ReferenceValues::new),
             requires: image.requires.as_deref(),
-        },
-        nvidia: image.flavor != super::SLIM,
-        env: target.env.iter().map(|(name, value)| Variable { name, value }).collect(),
-        requirements: requirements(lock, target),
-        lock: LockValues { digest: lock.digest(), file: lock_file },
-    }))
+        }
+    }
 }
 
 impl<'l> ReferenceValues<'l> {
@@ -122,10 +175,28 @@ impl<'l> ReferenceValues<'l> {
     }
 }
 
-/// The compute capabilities of the GPUs, as torch's extension builder takes them.
-fn arch_list(target: &Target) -> String {
-    let capabilities: BTreeSet<Capability> = target.gpus.iter().filter_map(|gpu| gpu.sm.parse().ok()).collect();
-    capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
+/// The compute capabilities of the GPUs.
+fn capabilities(target: &Target) -> BTreeSet<Capability> {
+    target.gpus.iter().filter_map(|gpu| gpu.sm.parse().ok()).collect()
+}
+
+/// The least driver that runs the stack on the GPUs: the floor of the CUDA family, unless a GPU needs the driver to compile
+/// PTX, which an older one than the native cannot. With cuda-compat it is the one that the lock was made for.
+fn needed(target: &Target) -> Option<Driver> {
+    let driver = &target.driver;
+    if driver.tier == Some(Tier::Forward) {
+        return driver.given.as_ref()?.parse().ok();
+    }
+    let compiles = target.gpus.iter().any(|gpu| gpu.code == Code::Ptx);
+    if compiles { driver.native.clone() } else { driver.floor.clone() }
+}
+
+fn numbers(driver: &Driver) -> Vec<u32> {
+    let mut numbers = driver.numbers().to_vec();
+    while numbers.len() > 1 && numbers.last() == Some(&0) {
+        numbers.pop();
+    }
+    numbers
 }
 
 /// One line a package, each with its hash, as pip's requirements file has them.

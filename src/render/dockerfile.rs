@@ -3,49 +3,30 @@
 //! Takes the lock alone. The header names the lock and the template by their hashes, so that later a change of either,
 //! and an edit by hand, can be told from each other.
 
-mod context;
-mod quote;
+pub use super::template::Template;
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-
-use super::all_known;
+use super::context::context;
 use super::generated::{STALE, edited};
-use crate::diag::{Class, Diagnostic, Evidence, Failure, SourceText};
-use crate::lock::{Image, Lock, Target, Tier, sha256};
+use super::options::Options;
+use super::{all_known, quote, refused_variables};
+use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
+use crate::lock::{Image, Lock, Target, Tier};
 
 /// The template that is used unless another is given; others extend it by the name [`TEMPLATE_NAME`].
-pub const TEMPLATE: &str = include_str!("../../../templates/Dockerfile.j2");
+pub const TEMPLATE: &str = include_str!("../../templates/Dockerfile.j2");
 /// What a template calls it: `{% extends "Dockerfile" %}`.
 pub const TEMPLATE_NAME: &str = "Dockerfile";
+pub(super) const EMBEDDED: Template<'static> = Template { name: TEMPLATE_NAME, text: TEMPLATE };
 /// The flavor whose base is not one of nvidia/cuda.
-const SLIM: &str = "slim";
+pub(super) const SLIM: &str = "slim";
 /// How every such file begins.
 const MARK: &str = "# Written by `gpulock dockerfile`";
 const LOCK_LINE: &str = "# Lock: ";
-pub(super) const TEMPLATE_LINE: &str = "# Template: ";
-
-/// A template: its name for messages, and its text.
-#[derive(Debug, Clone, Copy)]
-pub struct Template<'a> {
-    /// As the user named it.
-    pub name: &'a str,
-    /// Its text.
-    pub text: &'a str,
-}
-
-impl Template<'_> {
-    /// The hash that names it in what it renders; one that extends the embedded template changes with that.
-    pub(super) fn hash(&self) -> String {
-        match self.text == TEMPLATE {
-            true => sha256(TEMPLATE.as_bytes()),
-            false => sha256(format!("{TEMPLATE}{}", self.text).as_bytes()),
-        }
-    }
-}
+const TEMPLATE_LINE: &str = "# Template: ";
 
 impl Default for Template<'_> {
     fn default() -> Self {
-        Self { name: TEMPLATE_NAME, text: TEMPLATE }
+        EMBEDDED
     }
 }
 
@@ -56,22 +37,17 @@ impl Default for Template<'_> {
 /// wrong.
 pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<'_>) -> Result<String, Failure> {
     all_known(target, "a Dockerfile")?;
-    let image = image(target)?;
-    variables(target)?;
-    let wrong = |error: &minijinja::Error| Failure::unanswerable(explain(error, template));
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    quote::add_to(&mut environment);
-    environment.add_template(TEMPLATE_NAME, TEMPLATE).map_err(|error| wrong(&error))?;
-    environment.add_template("template", template.text).map_err(|error| wrong(&error))?;
-    let values = context::context(lock, target, image, lock_file);
-    let body = environment.get_template("template").and_then(|template| template.render(values));
-    let (directives, body) = directives(body.map_err(|error| wrong(&error))?, template)?;
+    image(target)?;
+    let no_instruction =
+        |value: &str| (!quote::fits(value)).then_some("it has a line feed or another control character");
+    refused_variables(target, "a Dockerfile", no_instruction)?;
+    let values = context(lock, target, lock_file, &Options::default());
+    let body = template.render(EMBEDDED, values, "gpulock dockerfile").map_err(Failure::unanswerable)?;
+    let (directives, body) = directives(body, template)?;
     let header = format!(
         "{MARK}; change gpulock.toml, resolve, and write it anew.\n{LOCK_LINE}{}\n{TEMPLATE_LINE}{}\n",
         lock.digest(),
-        template.hash(),
+        template.hash(EMBEDDED),
     );
     Ok(format!("{directives}{header}{}\n", body.trim_end()))
 }
@@ -137,26 +113,6 @@ fn image(target: &Target) -> Result<&Image, Failure> {
     Ok(image)
 }
 
-/// Refuses values that no instruction can hold.
-fn variables(target: &Target) -> Result<(), Failure> {
-    let refused: Vec<Diagnostic> = target
-        .env
-        .iter()
-        .filter(|(_, value)| !quote::fits(value))
-        .map(|(name, value)| {
-            let message =
-                format!("the value of {name} has a line feed or another control character: ENV cannot hold it");
-            let seen = Evidence::observed("gpulock.lock", format!("{name} = {value:?}"));
-            Diagnostic::error("env-value", message, seen)
-                .fix("shorten it in [env] of gpulock.toml, or set it when the job starts")
-        })
-        .collect();
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(Failure { class: Class::No, diagnostics: refused }),
-    }
-}
-
 /// Parser directives, which only count as first lines of a Dockerfile, and the rest.
 fn directives(body: String, template: Template<'_>) -> Result<(String, String), Failure> {
     let name = |line: &str| {
@@ -182,24 +138,4 @@ fn directives(body: String, template: Template<'_>) -> Result<(String, String), 
         }
     }
     Ok((kept, rest.to_owned()))
-}
-
-fn explain(error: &minijinja::Error, template: Template<'_>) -> Diagnostic {
-    // Inside the embedded template a fault is of a value or of a block that was left out.
-    let name = if error.name() == Some("template") { template.name } else { TEMPLATE_NAME };
-    let place = error.line().map_or_else(|| name.to_owned(), |line| format!("{name}:{line}"));
-    let mut causes = Vec::new();
-    let mut cause = std::error::Error::source(error);
-    while let Some(one) = cause {
-        causes.push(one.to_string());
-        cause = one.source();
-    }
-    let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    let message = std::iter::once(what).chain(causes).collect::<Vec<_>>().join(": ");
-    Diagnostic::error(
-        "template-invalid",
-        format!("the template cannot be used: {message}"),
-        Evidence::observed(place, message),
-    )
-    .fix("`gpulock dockerfile --print-template` shows one that can")
 }

@@ -1,0 +1,163 @@
+//! The formats of `gpulock export`: four that are made by code, and a table of those that a template makes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::options::Opt;
+use super::quote;
+use super::template::Template;
+use crate::version::ParseError;
+
+/// What can be rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// pip's requirements file, every package with its hash.
+    Requirements,
+    /// pip's and uv's constraints file: versions without hashes.
+    Constraints,
+    /// `pylock.toml` (PEP 751).
+    Pylock,
+    /// A `pyproject.toml` that `uv lock` takes to the same versions.
+    Uv,
+    /// What a template makes.
+    File(&'static FileFormat),
+}
+
+/// A format that a template makes. One more of them is a template and a row of [`FILES`].
+#[derive(Debug)]
+pub struct FileFormat {
+    /// Its name on the command line, and what a template that extends it calls it.
+    pub name: &'static str,
+    /// What it is, for the list of formats.
+    pub about: &'static str,
+    /// What a line of comment begins with.
+    pub comment: &'static str,
+    /// The template.
+    pub template: &'static str,
+    /// Whether it names hashes, so that no artefact may be pending.
+    pub hashes: bool,
+    /// The options that shape it.
+    pub takes: &'static [Opt],
+    /// Whether there is none without `--image`.
+    pub needs_image: bool,
+    /// Why it cannot hold a value of `[env]`; `None` when it can.
+    pub refuses: fn(&str) -> Option<&'static str>,
+}
+
+/// The formats that a template makes.
+pub static FILES: &[FileFormat] = &[
+    FileFormat {
+        name: "conda",
+        about: "environment.yml of conda, mamba and micromamba, the wheels by pip with hashes",
+        comment: "# ",
+        template: include_str!("../../templates/export/conda.yml.j2"),
+        hashes: true,
+        takes: &[],
+        needs_image: false,
+        refuses: holds_any,
+    },
+    FileFormat {
+        name: "env",
+        about: "variables for `docker run --env-file`, Compose and python-dotenv",
+        comment: "# ",
+        template: include_str!("../../templates/export/env.j2"),
+        hashes: false,
+        takes: &[],
+        needs_image: false,
+        refuses: quote::dotenv_refuses,
+    },
+    FileFormat {
+        name: "compose",
+        about: "service of the Compose specification, with the GPUs",
+        comment: "# ",
+        template: include_str!("../../templates/export/compose.yaml.j2"),
+        hashes: false,
+        takes: &[Opt::Image, Opt::Gpus, Opt::Command],
+        needs_image: false,
+        refuses: holds_any,
+    },
+    FileFormat {
+        name: "devcontainer",
+        about: "devcontainer.json, with the GPUs",
+        comment: "// ",
+        template: include_str!("../../templates/export/devcontainer.json.j2"),
+        hashes: false,
+        takes: &[Opt::Image],
+        needs_image: false,
+        refuses: quote::substituted,
+    },
+    FileFormat {
+        name: "k8s",
+        about: "Job of Kubernetes, on nodes with these GPUs and a driver that will do",
+        comment: "# ",
+        template: include_str!("../../templates/export/k8s.yaml.j2"),
+        hashes: false,
+        takes: &[Opt::Image, Opt::Gpus, Opt::Command],
+        needs_image: true,
+        refuses: holds_any,
+    },
+];
+
+/// Every value can be written, or none is.
+fn holds_any(_: &str) -> Option<&'static str> {
+    None
+}
+
+impl PartialEq for FileFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for FileFormat {}
+
+impl FileFormat {
+    /// Its template.
+    pub fn template(&self) -> Template<'static> {
+        Template { name: self.name, text: self.template }
+    }
+}
+
+impl Format {
+    /// All formats.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Requirements, Self::Constraints, Self::Pylock, Self::Uv].into_iter().chain(FILES.iter().map(Self::File))
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Requirements => "requirements",
+            Self::Constraints => "constraints",
+            Self::Pylock => "pylock",
+            Self::Uv => "uv",
+            Self::File(file) => file.name,
+        }
+    }
+
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Requirements => "pip's requirements file, with hashes",
+            Self::Constraints => "pip's and uv's constraints file: versions alone",
+            Self::Pylock => "pylock.toml (PEP 751)",
+            Self::Uv => "edits pyproject.toml, so that `uv lock` takes the same versions",
+            Self::File(file) => file.about,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let found = Self::all().find(|format| format.name() == text);
+        found.ok_or_else(|| ParseError { given: text.into(), expected: "the name of a format" })
+    }
+}

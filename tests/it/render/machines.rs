@@ -1,0 +1,82 @@
+//! Which machines a file asks for: GPUs and drivers of the lock, as a scheduler and a container runtime read them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::files::{lock, options, with};
+use super::values::{format, yaml};
+
+#[test]
+fn nodes_have_a_gpu_of_the_lock_and_a_driver_that_will_do() {
+    let lock_with = |floor: &str, sms: &[&str]| {
+        let mut lock = lock();
+        let target = &mut lock.targets[0];
+        target.driver.floor = (!floor.is_empty()).then(|| floor.parse().unwrap());
+        let gpu = target.gpus[0].clone();
+        target.gpus = sms.iter().map(|sm| gpulock::lock::Gpu { sm: (*sm).into(), ..gpu.clone() }).collect();
+        yaml(&with(format("k8s"), &lock, options()).unwrap())
+    };
+    const TERMS: &str = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                         /nodeSelectorTerms";
+    // As the scheduler reads them: terms are ORed, expressions ANDed; Gt and Lt compare whole numbers, and nothing else.
+    let fits = |job: &Value, capability: &str, driver: &str| {
+        let (major, minor) = capability.split_once('.').unwrap();
+        let mut numbers = driver.split('.');
+        let mut labels =
+            BTreeMap::from([("nvidia.com/gpu.compute.major", major), ("nvidia.com/gpu.compute.minor", minor)]);
+        for key in ["major", "minor", "revision"] {
+            let key: &'static str = match key {
+                "major" => "nvidia.com/cuda.driver-version.major",
+                "minor" => "nvidia.com/cuda.driver-version.minor",
+                _ => "nvidia.com/cuda.driver-version.revision",
+            };
+            labels.insert(key, numbers.next().unwrap_or(""));
+        }
+        let holds = |expression: &Value| {
+            let label = labels[expression["key"].as_str().unwrap()];
+            let value = expression["values"][0].as_str().unwrap();
+            let number = |text: &str| text.parse::<i64>().ok();
+            match expression["operator"].as_str().unwrap() {
+                "In" => label == value,
+                "Gt" => number(label).zip(number(value)).is_some_and(|(label, value)| label > value),
+                "Lt" => number(label).zip(number(value)).is_some_and(|(label, value)| label < value),
+                other => panic!("{other}"),
+            }
+        };
+        let terms = job.pointer(TERMS).unwrap().as_array().unwrap();
+        terms.iter().any(|term| term["matchExpressions"].as_array().unwrap().iter().all(holds))
+    };
+    let job = lock_with("525.60.13", &["sm_80", "sm_120"]);
+    for driver in ["525.60.13", "525.60.14", "525.85.12", "525.85", "535.54.03", "580.00.01"] {
+        assert!(fits(&job, "8.0", driver) && fits(&job, "12.0", driver), "{driver}");
+        assert!(!fits(&job, "9.0", driver) && !fits(&job, "8.6", driver), "{driver}");
+    }
+    for driver in ["525.60.12", "525.60.09", "525.60", "525.9.99", "520.99.99", "450.80.02"] {
+        assert!(!fits(&job, "8.0", driver), "{driver}");
+    }
+    let job = lock_with("450.80.02", &["sm_80"]);
+    assert!(fits(&job, "8.0", "450.80.02") && fits(&job, "8.0", "450.119.03") && fits(&job, "8.0", "455.06"));
+    assert!(!fits(&job, "8.0", "450.80.01") && !fits(&job, "8.0", "450.36.06"));
+    for floor in ["580", "580.0", "580.00.00"] {
+        let job = lock_with(floor, &["sm_90"]);
+        assert!(fits(&job, "9.0", "580.65.06") && fits(&job, "9.0", "580.00.01") && !fits(&job, "9.0", "575.57.08"));
+    }
+    let job = lock_with("570.26", &["sm_90"]);
+    assert!(fits(&job, "9.0", "570.26") && fits(&job, "9.0", "570.124.06") && !fits(&job, "9.0", "570.25.99"));
+    // Nothing is known of the driver: the GPU decides.
+    let job = lock_with("", &["sm_90"]);
+    assert!(fits(&job, "9.0", "1.1") && !fits(&job, "8.0", "580.65.06"));
+    assert!(!job.to_string().contains("NVIDIA_REQUIRE"));
+}
+
+#[test]
+fn a_gpu_that_needs_ptx_needs_the_native_driver() {
+    let mut lock = lock();
+    lock.targets[0].gpus[0].code = gpulock::lock::Code::Ptx;
+    let text = with(format("compose"), &lock, options()).unwrap();
+    assert!(text.contains("NVIDIA_REQUIRE_DRIVER: \"driver>=570.26\""), "{text}");
+    lock.targets[0].driver.tier = Some(gpulock::lock::Tier::Forward);
+    let text = with(format("compose"), &lock, options()).unwrap();
+    assert!(text.contains("driver>=570.124.06"), "{text}");
+}
