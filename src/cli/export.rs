@@ -41,11 +41,14 @@ pub struct Args {
     /// For jobs: how many GPUs one gets
     #[arg(long, value_name = "COUNT", env = "GPULOCK_GPUS")]
     gpus: Option<NonZeroU32>,
+    /// For `slurm`: features that its nodes have, as the site calls them
+    #[arg(long, value_name = "FEATURES", env = "GPULOCK_CONSTRAINT")]
+    constraint: Option<String>,
     /// Template to use instead of the embedded one, where a template makes the file
     #[arg(long, value_name = "FILE", env = "GPULOCK_EXPORT_TEMPLATE")]
     template: Option<PathBuf>,
     /// Print the embedded template, for one of your own
-    #[arg(long, conflicts_with_all = ["template", "target", "image", "gpus"], env = "GPULOCK_PRINT_TEMPLATE")]
+    #[arg(long, conflicts_with_all = ["template", "target", "image", "gpus", "constraint"], env = "GPULOCK_PRINT_TEMPLATE")]
     print_template: bool,
     /// For jobs: what runs, instead of what the image runs by itself
     #[arg(last = true, value_name = "COMMAND")]
@@ -97,7 +100,12 @@ fn file(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result
     let text = args.template.as_ref().map(|path| file::text(path)).transpose()?;
     let name = args.template.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let lock_name = lock_path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let options = Options { image: args.image.clone(), gpus: args.gpus, command: args.command.clone() };
+    let options = Options {
+        image: args.image.clone(),
+        gpus: args.gpus,
+        command: args.command.clone(),
+        constraint: args.constraint.clone(),
+    };
     let beside = Beside {
         options,
         template: text.as_deref().map(|text| Template { name: &name, text }),

@@ -18,6 +18,8 @@ struct Context<'l> {
     driver: DriverValues<'l>,
     /// GPUs with their architecture: `RTX 5090 (sm_120)`.
     gpus: Vec<String>,
+    /// What serves each of them.
+    service: Vec<GpuValues<'l>>,
     /// Their compute capabilities, the lowest first.
     capabilities: Vec<CapabilityValues>,
     /// TORCH_CUDA_ARCH_LIST: `9.0;12.0`.
@@ -71,6 +73,15 @@ struct Needed {
 }
 
 #[derive(Serialize)]
+struct GpuValues<'l> {
+    name: &'l str,
+    /// `sm_120`
+    sm: &'l str,
+    /// The entry of torch's list of architectures that serves it; absent when unknown.
+    from: Option<&'l str>,
+}
+
+#[derive(Serialize)]
 struct CapabilityValues {
     major: u32,
     minor: u32,
@@ -111,6 +122,7 @@ struct OptionValues<'l> {
     image: Option<&'l str>,
     gpus: Option<u32>,
     command: &'l [String],
+    constraint: Option<&'l str>,
 }
 
 /// The values for `target`; `lock_file` is the name of the lock in the folder of the file.
@@ -139,6 +151,11 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             needs: needed(target).map(|driver| Needed { numbers: numbers(&driver), text: driver.to_string() }),
         },
         gpus: target.gpus.iter().map(|gpu| format!("{} ({})", gpu.name, gpu.sm)).collect(),
+        service: target
+            .gpus
+            .iter()
+            .map(|gpu| GpuValues { name: &gpu.name, sm: &gpu.sm, from: gpu.from.as_deref() })
+            .collect(),
         arch_list: capabilities.iter().map(ToString::to_string).collect::<Vec<_>>().join(";"),
         capabilities: capabilities.iter().map(|one| CapabilityValues { major: one.major, minor: one.minor }).collect(),
         image: target.image.as_ref().map(ImageValues::new),
@@ -150,6 +167,7 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             image: options.image.as_deref(),
             gpus: options.gpus.map(Into::into),
             command: &options.command,
+            constraint: options.constraint.as_deref(),
         },
     }))
 }

@@ -80,7 +80,7 @@ pub fn drift(name: &str, old: &str, new: &str) -> Option<Diagnostic> {
 }
 
 /// The target's image, with a base and what its tier needs.
-fn image(target: &Target) -> Result<&Image, Failure> {
+pub(super) fn image(target: &Target) -> Result<&Image, Failure> {
     let refuse = |code, message: String, fact: String, fix: &str| {
         let seen = Evidence::observed("gpulock.lock", fact);
         Err(Failure::no(Diagnostic::error(code, message, seen).fix(fix)))

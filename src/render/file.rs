@@ -3,9 +3,12 @@
 use super::context::context;
 use super::format::FileFormat;
 use super::options::Options;
-use super::{Beside, Format, all_known, header, quote, refused_variables};
+use super::{Beside, Format, all_known, dockerfile, header, quote, refused_variables};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Target};
+
+/// Formats that build an image on the one that the lock names.
+const ON_IMAGE: [&str; 1] = ["apptainer"];
 
 pub(super) fn render(
     format: &'static FileFormat,
@@ -15,6 +18,9 @@ pub(super) fn render(
 ) -> Result<String, Failure> {
     if format.hashes {
         all_known(target, format.name)?;
+    }
+    if ON_IMAGE.contains(&format.name) {
+        dockerfile::image(target)?;
     }
     let options = beside.options.only(format.takes);
     image(format, &options)?;

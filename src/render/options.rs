@@ -20,6 +20,9 @@ pub struct Options {
     /// What runs, a word each; empty for what the image runs by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// Features that its nodes have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<String>,
 }
 
 /// One of them, by its flag.
@@ -31,6 +34,8 @@ pub enum Opt {
     Gpus,
     /// `-- COMMAND`
     Command,
+    /// `--constraint`
+    Constraint,
 }
 
 impl Options {
@@ -41,6 +46,7 @@ impl Options {
             image: self.image.clone().filter(|_| has(Opt::Image)),
             gpus: self.gpus.filter(|_| has(Opt::Gpus)),
             command: if has(Opt::Command) { self.command.clone() } else { Vec::new() },
+            constraint: self.constraint.clone().filter(|_| has(Opt::Constraint)),
         }
     }
 
@@ -62,6 +68,9 @@ impl Options {
         }
         if let Some(gpus) = self.gpus {
             flags += &format!(" --gpus {gpus}");
+        }
+        if let Some(constraint) = &self.constraint {
+            flags += &format!(" --constraint {}", quote::word(constraint));
         }
         flags += &format!(" -o {output}");
         if !self.command.is_empty() {

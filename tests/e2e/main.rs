@@ -1,13 +1,15 @@
 //! End to end: the program as it is built, with real registries and real tools (pip, uv, nginx).
 //!
 //! Tests named `network_*` ask the registries and run only with GPULOCK_TEST_NETWORK=1; those named `nginx_*` need
-//! nginx alone. `cargo test --release --test e2e -- --nocapture --test-threads=1` shows the figures.
+//! nginx alone, those named `slurm_*` Slurm and root. `cargo test --release --test e2e -- --nocapture --test-threads=1`
+//! shows the figures.
 
 mod agreement;
 mod dockerfile;
 mod exports;
 mod gpu_code;
 mod install;
+mod jobs;
 mod known;
 mod link;
 mod matrix;

@@ -19,11 +19,15 @@ pub(super) fn quote(text: &str) -> Result<String, Error> {
     Ok(quoted + "\"")
 }
 
-/// One word of a line of the shell: in single quotes, or in double ones where a linter would take single ones for a mistake.
+/// One word of a line of the shell.
 pub(super) fn shell(text: &str) -> Result<String, Error> {
-    let text = one_line(text)?;
+    one_line(text).map(shell_word)
+}
+
+/// One word of the shell: in single quotes, or in double ones where a linter would take single ones for a mistake.
+pub(super) fn shell_word(text: &str) -> String {
     if !text.contains(['$', '`', '\\', '\'']) {
-        return Ok(format!("'{text}'"));
+        return format!("'{text}'");
     }
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -32,7 +36,7 @@ pub(super) fn shell(text: &str) -> Result<String, Error> {
         }
         quoted.push(c);
     }
-    Ok(quoted + "\"")
+    quoted + "\""
 }
 
 /// Whether a value may stand in a Dockerfile: no control character but the tab.

@@ -2,11 +2,13 @@
 
 mod data;
 mod dockerfile;
+mod job;
 
 use minijinja::{Environment, Error, ErrorKind};
 
 pub(super) use data::{dotenv_refuses, one_line_json, substituted};
 pub(super) use dockerfile::fits;
+pub(super) use job::{lines_refuse, nul_refuses};
 
 /// Adds all filters.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
@@ -24,6 +26,13 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter("word", |text: String| {
         only(&text, "word of letters, digits and `. _ + ; -`", |c| c.is_ascii_alphanumeric() || "._+;-".contains(c))
     });
+    environment.add_filter("bash", |text: String| job::bash(&text));
+    environment.add_filter("definition", |text: String| job::definition(&text));
+    environment.add_filter("setting", |text: String| job::setting(&text));
+    environment.add_filter("digested", |text: String| job::digested(&text));
+    environment.add_filter("pyxis", |text: String| job::pyxis(&text));
+    environment.add_filter("constraint", |text: String| job::constraint(&text));
+    environment.add_filter("workflow", |text: String| job::workflow(&text));
     environment.add_filter("label", |text: String| label(&text));
 }
 

@@ -10,7 +10,7 @@ const IMAGE: [&str; 2] = ["--image", "registry.invalid/team/train:1"];
 
 /// A project of one and of two targets, one of them on aarch64.
 fn places() -> [(Place, &'static [&'static str]); 2] {
-    let env = "\n[env]\nNCCL_DEBUG = \"WARN\"\nODD = \"it's {a}: \\\"b\\\"\"\n";
+    let env = "\n[image]\nos = \"debian12\"\n[env]\nNCCL_DEBUG = \"WARN\"\nODD = \"it's {a}: \\\"b\\\"\"\n";
     let arm = "[target.arm]\nplatform = \"linux-aarch64\"\ngpus = [\"GH200\"]\ndriver = \"580\"\n";
     let place = |manifest: &str| {
         let place = Place::with(manifest);
@@ -88,6 +88,7 @@ fn what_is_missing_or_cannot_be_held_is_told() {
     place.refuses(&["export", "k8s"], 2).says(&["error[image-not-named]", "--image registry.example/NAME:TAG"]);
     place.refuses(&["export", "k8s", "--image", "a b"], 2).says(&["\"a b\" is not the name of an image"]);
     place.refuses(&["export", "k8s", "--image", "a", "--gpus", "0"], 2).says(&["--gpus"]);
+    place.refuses(&["export", "apptainer"], 1).says(&["error[image-missing]", "add [image] to gpulock.toml"]);
     let place = Place::with(&format!("{GOOD}[env]\nA = \"$HOME\"\n"));
     place.run(&["resolve", "--offline", "-q"]).code(0);
     place.refuses(&["export", "env"], 1).says(&["error[env-value]", "env cannot hold the value of A", "`$`", "[env]"]);
@@ -100,7 +101,8 @@ fn what_is_missing_or_cannot_be_held_is_told() {
 
 #[test]
 fn templates_are_printed_and_taken() {
-    let place = Place::locked();
+    let place = Place::with(&format!("{GOOD}[image]\nos = \"debian12\"\n"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
     for format in FILES {
         let export = |more: &[&str]| place.run(&[&["export", format.name], &IMAGE[..], more].concat()).code(0).out;
         place.run(&["export", format.name, "--print-template", "-o", "mine.j2"]).code(0);

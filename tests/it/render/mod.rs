@@ -2,6 +2,7 @@
 
 mod dockerfile;
 mod files;
+mod jobs;
 mod machines;
 mod tools;
 mod values;
