@@ -3,6 +3,7 @@
 //! Tests named `network_*` ask the registries and run only with GPULOCK_TEST_NETWORK=1; those named `nginx_*` need
 //! nginx alone. `cargo test --release --test e2e -- --nocapture --test-threads=1` shows the figures.
 
+mod adopt;
 mod agreement;
 mod dockerfile;
 mod gpu_code;
