@@ -16,8 +16,9 @@ pub struct Page {
 }
 
 /// What `gpulock check` finds in a project's own files.
-const PROJECT: [Page; 3] = [
+const PROJECT: [Page; 4] = [
     Page { code: "file-stale", level: Severity::Error, text: include_str!("page/file-stale.md") },
+    Page { code: "lock-edited", level: Severity::Error, text: include_str!("page/lock-edited.md") },
     Page { code: "lock-missing", level: Severity::Error, text: include_str!("page/lock-missing.md") },
     Page { code: "lock-stale", level: Severity::Error, text: include_str!("page/lock-stale.md") },
 ];

@@ -9,7 +9,7 @@ use super::output;
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::Matrix;
 use crate::matrix::check::{Depth, check};
-use crate::report::findings::Results;
+use crate::report::findings::{Repository, Results};
 use crate::report::{Style, github, human, json, junit, markdown, sarif};
 
 /// Form of the output.
@@ -121,6 +121,11 @@ impl Globals {
 
     /// Findings in the format that is asked for; `None` where that is for people or JSON.
     pub fn findings(&self, results: &Results<'_>) -> Option<String> {
+        if [Format::Human, Format::Json].contains(&self.format) {
+            return None;
+        }
+        let repository = repository();
+        let results = &Results { repository, ..results.clone() };
         match self.format {
             Format::Human | Format::Json => None,
             Format::Sarif => Some(sarif::report(results)),
@@ -188,4 +193,11 @@ impl Globals {
         }
         output::stderr(&human::failure(failure, self.style()));
     }
+}
+
+/// The repository around the current folder: the nearest folder above that has a `.git`.
+fn repository() -> Option<Repository> {
+    let folder = std::env::current_dir().ok()?;
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists())?.to_owned();
+    Some(Repository { root, folder })
 }

@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 49] = [
+pub const RULES: [&str; 50] = [
     "architecture-mismatch",
     "cpu-build-installed",
     "cpu-fallback",
@@ -46,6 +46,7 @@ pub const RULES: [&str; 49] = [
     "loaded-from-elsewhere",
     "loaded-twice",
     "lock-drift",
+    "lock-edited",
     "lock-missing",
     "lock-stale",
     "nccl-mismatch",

@@ -1,9 +1,12 @@
 //! Findings for the tools that show them beside the code: what all of those formats share.
 
+use std::borrow::Cow;
+use std::path::{Component, Path, PathBuf};
+
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 
 /// What a command found, or why it has no answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Results<'a> {
     /// The command: `gpulock check`.
     pub command: &'a str,
@@ -19,13 +22,42 @@ pub struct Results<'a> {
     pub fails: Option<Severity>,
     /// Whether the question was answered.
     pub answered: bool,
+    /// The repository that files are named from; `None` where they are named as the user did.
+    pub repository: Option<Repository>,
+}
+
+/// A repository, and where in it the command was started.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    /// Its folder.
+    pub root: PathBuf,
+    /// The folder in which the command was started.
+    pub folder: PathBuf,
+}
+
+impl Repository {
+    /// The name of a file from the root; as it is where it lies elsewhere.
+    fn name<'f>(&self, file: &'f str) -> Cow<'f, str> {
+        let mut path = PathBuf::new();
+        for component in self.folder.join(file).components() {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => drop(path.pop()),
+                other => path.push(other),
+            }
+        }
+        match path.strip_prefix(&self.root) {
+            Ok(inside) if inside != Path::new("") => Cow::Owned(inside.display().to_string()),
+            _ => Cow::Borrowed(file),
+        }
+    }
 }
 
 /// Where a finding is, in a file of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location<'a> {
-    /// The file, as the user named it.
-    pub file: &'a str,
+    /// The file, from the root of the repository where there is one.
+    pub file: Cow<'a, str>,
     /// Line, column and width, where known; in characters, from 1.
     pub place: Option<(usize, usize, usize)>,
 }
@@ -41,6 +73,7 @@ impl<'a> Results<'a> {
             anchors: Vec::new(),
             fails: Some(Severity::Error),
             answered: false,
+            repository: None,
         }
     }
 
@@ -51,9 +84,13 @@ impl<'a> Results<'a> {
 
     /// Where a finding is: its first place, else the file that it was seen in, else the first anchor.
     pub fn location<'l>(&'l self, finding: &'l Diagnostic) -> Option<Location<'l>> {
+        let name = |file: &'l str| match &self.repository {
+            Some(repository) => repository.name(file),
+            None => Cow::Borrowed(file),
+        };
         let span = finding.evidence.iter().find_map(|evidence| match evidence {
             Evidence::Span { file, line, column, width, .. } => {
-                Some(Location { file, place: Some((*line, *column, *width)) })
+                Some(Location { file: name(file), place: Some((*line, *column, *width)) })
             }
             _ => None,
         });
@@ -62,7 +99,7 @@ impl<'a> Results<'a> {
                 Evidence::Observed { what, .. } => self.anchors.iter().find(|anchor| *anchor == what),
                 _ => None,
             });
-            what.or(self.anchors.first()).map(|file| Location { file, place: None })
+            what.or(self.anchors.first()).map(|file| Location { file: name(file), place: None })
         };
         span.or_else(seen)
     }

@@ -17,7 +17,7 @@ pub fn report(results: &Results<'_>) -> String {
         };
         let mut properties = Vec::new();
         if let Some(location) = results.location(finding) {
-            properties.push(format!("file={}", property(location.file)));
+            properties.push(format!("file={}", property(&location.file)));
             if let Some((line, column, width)) = location.place {
                 properties.push(format!("line={line},col={column},endColumn={}", column + width));
             }

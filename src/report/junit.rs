@@ -19,7 +19,7 @@ pub fn report(results: &Results<'_>) -> String {
     }
     for finding in &results.findings {
         let location = results.location(finding);
-        let file = location.as_ref().map_or(results.subject, |location| location.file);
+        let file = location.as_ref().map_or(results.subject, |location| &*location.file);
         let line = location.as_ref().and_then(|location| location.place).map(|(line, ..)| line);
         let line = line.map(|line| format!(" line=\"{line}\"")).unwrap_or_default();
         let (code, file) = (escaped(finding.code), escaped(file));

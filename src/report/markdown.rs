@@ -14,7 +14,7 @@ pub fn report(results: &Results<'_>) -> String {
     for finding in &results.findings {
         let place = results.location(finding).map(|location| match location.place {
             Some((line, ..)) => format!("{}:{line}", location.file),
-            None => location.file.to_owned(),
+            None => location.file.into_owned(),
         });
         let place = place.map(|place| format!(" in {}", code(&place))).unwrap_or_default();
         let severity = match finding.severity {

@@ -1,6 +1,6 @@
 //! SARIF 2.1.0 (OASIS): results with places, for GitHub's code scanning and others that read it.
 //!
-//! Paths are relative to the folder in which the command ran, which is to be the root of the repository.
+//! Paths are relative to the root of the repository; without one, to the folder in which the command ran.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn result(finding: &Diagnostic, codes: &[&str], results: &Results<'_>) -> Value 
     let location = results.location(finding).map(|location| {
         let (line, column, width) = location.place.unwrap_or((1, 1, 1));
         json!({ "physicalLocation": {
-            "artifactLocation": { "uri": uri(location.file) },
+            "artifactLocation": { "uri": uri(&location.file) },
             "region": { "startLine": line, "startColumn": column, "endColumn": column + width },
         } })
     });

@@ -4,6 +4,7 @@
 //! nginx alone, those named `slurm_*` Slurm and root. `cargo test --release --test e2e -- --nocapture --test-threads=1`
 //! shows the figures.
 
+mod adopt;
 mod agreement;
 mod dockerfile;
 mod exports;

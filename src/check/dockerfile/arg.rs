@@ -1,5 +1,7 @@
 //! ARGs that say a version of the stack, against what uses them and what torch pins.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::read::{Arg, Dockerfile};
 use super::torch::{self, Torch};
 use super::{Context, Lint};
@@ -38,11 +40,11 @@ fn versions<'d>(file: &'d Dockerfile<'_>) -> impl Iterator<Item = (&'d Arg, &'st
 
 fn unused(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings = Vec::new();
-    for (arg, part, value) in versions(file).filter(|(arg, ..)| !is_used(arg, file, context)) {
+    let (torch, used) = (all_torch(file, context)?, used(file, context));
+    for (arg, part, value) in versions(file).filter(|(arg, ..)| !used[&*arg.name]) {
         let place = file.lines.span(Some(arg.span.clone()));
         let mut finding =
             Diagnostic::warning(UNUSED.code, format!("nothing uses {}: {value} has no effect", arg.name), place);
-        let torch = all_torch(file, context)?;
         if let Some((torch, pinned)) = torch.iter().find_map(|torch| Some((torch, pinned(torch, part)?))) {
             let source = torch.build.as_ref().map_or("", |build| &build.row().source);
             finding.message.push_str(&format!(", {} pins {pinned}", torch.words()));
@@ -55,13 +57,13 @@ fn unused(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
 }
 
 fn disagrees(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
-    let torch = all_torch(file, context)?;
+    let (torch, used) = (all_torch(file, context)?, used(file, context));
     let mut findings = Vec::new();
-    for (arg, part, value) in versions(file).filter(|(arg, ..)| is_used(arg, file, context) && !is_of_base(arg, file)) {
+    for (arg, part, value) in versions(file).filter(|(arg, ..)| used[&*arg.name]) {
         let Some((torch, pinned)) = torch.iter().find_map(|torch| Some((torch, pinned(torch, part)?))) else {
             continue;
         };
-        if value.contains('$') || agree(part, value, &pinned) {
+        if value.contains('$') || agree(part, value, &pinned) || is_of_base(arg, file) {
             continue;
         }
         let message = format!("{} is {value}, and {} brings {pinned}: there will be two", arg.name, torch.words());
@@ -119,6 +121,15 @@ fn agree(part: &str, given: &str, pinned: &str) -> bool {
     }
 }
 
+/// Whether each of the versions is used, by name.
+fn used<'d>(file: &'d Dockerfile<'_>, context: &Context<'_>) -> BTreeMap<&'d str, bool> {
+    let mut used = BTreeMap::new();
+    for (arg, ..) in versions(file) {
+        used.entry(&*arg.name).or_insert_with(|| is_used(arg, file, context));
+    }
+    used
+}
+
 /// Whether it says the version of an image that the file is built on: the lints of bases judge that.
 fn is_of_base(arg: &Arg, file: &Dockerfile<'_>) -> bool {
     let from = file.instructions.iter().filter(|(instruction, _)| instruction.keyword == "FROM");
@@ -135,7 +146,8 @@ fn is_used(arg: &Arg, file: &Dockerfile<'_>, context: &Context<'_>) -> bool {
             _ => mentions(body, &arg.name),
         }
     });
-    let stages: Vec<usize> = file.args.iter().filter(|one| one.name == arg.name).filter_map(|one| one.stage).collect();
+    let of_name = file.args.iter().filter(|one| one.name == arg.name);
+    let stages: BTreeSet<usize> = of_name.filter_map(|one| one.stage).collect();
     named || stages.iter().any(|stage| may_read(*stage, &arg.name, file, context))
 }
 
@@ -195,7 +207,7 @@ const PROGRAMS: [&str; 42] = [
 fn may_read(stage: usize, name: &str, file: &Dockerfile<'_>, context: &Context<'_>) -> bool {
     let installs = &file.stages[stage].installs;
     // pip fills in `${NAME}` in requirements files.
-    let in_file = |path: &String| (context.read)(path).is_none_or(|text| mentions(&text, name));
+    let in_file = |(path, _): &(String, _)| (context.read)(path).is_none_or(|text| mentions(&text, name));
     if installs.iter().any(|install| install.builds || install.files.iter().any(in_file)) {
         return true;
     }
@@ -204,7 +216,7 @@ fn may_read(stage: usize, name: &str, file: &Dockerfile<'_>, context: &Context<'
         let text = file.lines.source.text;
         // The lines of a here-document are a program of their own.
         let is_document = file.raw(&run.body).contains("<<");
-        let commands = crate::dockerfile::commands(text, run.body.clone(), &file.stages[stage].variables);
+        let commands = crate::dockerfile::commands(text, run, &file.stages[stage].variables);
         is_document || commands.iter().any(|words| !is_harmless(words))
     })
 }

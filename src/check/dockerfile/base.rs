@@ -1,6 +1,7 @@
 //! The images that a Dockerfile is built on, against the torch that its pip installs.
 
-use super::read::{Dockerfile, Stage, packages, repository};
+use super::install::packages;
+use super::read::{Dockerfile, Stage, repository};
 use super::torch::{self, Torch};
 use super::{Context, Lint};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
@@ -74,7 +75,11 @@ fn with_torch<'d>(file: &'d Dockerfile<'_>, context: &Context<'_>) -> Result<Vec
     for at in 0..file.stages.len() {
         let Some(root) = file.chain(at).last().map(|root| &file.stages[*root]) else { continue };
         let Some(base) = cuda_base(root) else { continue };
-        let torch = torch::of_stage(file, at, context.matrix)?;
+        let mut torch = torch::of_stage(file, at, context.matrix)?;
+        // Of several, of which a condition may choose one, that of the base's CUDA is the one that is meant.
+        if torch.iter().any(|torch| torch.cuda() == Some(base.cuda)) {
+            torch.retain(|torch| torch.cuda() == Some(base.cuda));
+        }
         match all.iter_mut().find(|known| known.stage.image.span == root.image.span) {
             Some(known) => known.torch.extend(torch),
             None => all.push(Built { stage: root, base, torch }),
@@ -86,7 +91,7 @@ fn with_torch<'d>(file: &'d Dockerfile<'_>, context: &Context<'_>) -> Result<Vec
 fn cuda(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings = Vec::new();
     for Built { stage, base, torch } in with_torch(file, context)? {
-        let found = torch.iter().find_map(|torch| Some((torch, torch.build.as_ref()?.row().cuda?)));
+        let found = torch.iter().find_map(|torch| Some((torch, torch.cuda()?)));
         let Some((torch, cuda)) = found.filter(|(_, cuda)| *cuda != base.cuda) else { continue };
         let devel = base.parts.contains(&"devel");
         let same_family = cuda.major == base.cuda.major;
@@ -142,7 +147,7 @@ fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
     let facts = context.matrix.package()?;
     let installs = || file.stages.iter().flat_map(|stage| &stage.installs);
     let named = installs().flat_map(|install| &install.requirements).map(|(one, _)| one.package.clone());
-    let texts = installs().flat_map(|install| &install.files).filter_map(|path| (context.read)(path));
+    let texts = installs().flat_map(|install| &install.files).filter_map(|(path, _)| (context.read)(path));
     let listed: Vec<_> = texts.flat_map(|text| packages(&text)).collect();
     if named.chain(listed).any(|package| facts.loads_system_cudnn(&package)) {
         return Ok(Vec::new());

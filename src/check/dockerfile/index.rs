@@ -1,5 +1,7 @@
 //! How a Dockerfile's pip comes to its torch: the index that it asks, and the hashes that it does not.
 
+use std::collections::BTreeSet;
+
 use super::read::Dockerfile;
 use super::{Context, Lint, torch};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
@@ -22,20 +24,24 @@ pub const HASHES: Lint = Lint {
 
 fn computed(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings = Vec::new();
+    let taken_apart = taken_apart(file);
+    let labels = labels(context)?;
     for (instruction, stage) in &file.instructions {
         let body = file.raw(&instruction.body);
         // An index or a build is meant, not a file or a folder that is called so.
         let about = ["http", "torch"].iter().any(|word| body.contains(word));
         let mut from = 0;
+        let mut said = BTreeSet::new();
         while let Some(found) = body[from..].find("cu$").filter(|_| about) {
             let at = from + found;
             from = at + "cu$".len();
-            let starts = !body[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let starts = !body[..at].ends_with(is_of_name);
             let expression = &body[at + 2..];
-            if !starts || !is_computed(expression, file) {
+            let expression = &expression[..expression_length(expression)];
+            if !starts || !is_computed(expression, &taken_apart) || !said.insert(expression) {
                 continue;
             }
-            let length = expression_length(expression);
+            let length = expression.len();
             let span = instruction.body.start + at..instruction.body.start + at + 2 + length;
             let written = file.raw(&span);
             let message = format!(
@@ -44,7 +50,6 @@ fn computed(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnost
             );
             let place = file.lines.span(Some(span.clone()));
             let finding = Diagnostic::warning(COMPUTED.code, message, place);
-            let labels = labels(context)?;
             let said = format!("indexes of torch: {}", labels.join(", "));
             let filled = stage.and_then(|stage| filled(written, &file.stages[stage].variables));
             let finding = match filled {
@@ -63,41 +68,58 @@ fn computed(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnost
 }
 
 /// Whether an expansion takes a version apart, itself or in the variable that it names.
-fn is_computed(expression: &str, file: &Dockerfile<'_>) -> bool {
-    let takes_apart = |text: &str| {
-        let braces = text.strip_prefix("${").and_then(|rest| rest.split('}').next());
-        let inside = braces.is_some_and(|inside| inside.contains('/'));
-        inside || (text.starts_with("$(") && ["tr ", "sed ", "cut "].iter().any(|tool| text.contains(tool)))
-    };
-    if takes_apart(expression) {
-        return true;
-    }
-    let name: String = expression
-        .trim_start_matches(['$', '{'])
-        .chars()
-        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-        .collect();
-    let assigned = |body: &str| {
-        let sign = format!("{name}=");
-        let mut places = body.match_indices(&sign);
-        places.any(|(at, _)| takes_apart(body[at + sign.len()..].trim_start_matches('"')))
-    };
-    !name.is_empty() && file.instructions.iter().any(|(instruction, _)| assigned(file.raw(&instruction.body)))
+fn is_computed(expression: &str, taken_apart: &BTreeSet<&str>) -> bool {
+    let name = expression.trim_start_matches(['$', '{']);
+    takes_apart(expression) || taken_apart.contains(&name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())])
 }
+
+/// Whether an expansion takes a value apart.
+fn takes_apart(expression: &str) -> bool {
+    match expression.as_bytes() {
+        [b'$', b'{', ..] => expression.contains('/'),
+        [b'$', b'(', ..] => ["tr ", "sed ", "cut "].iter().any(|tool| expression.contains(tool)),
+        _ => false,
+    }
+}
+
+/// Variables whose value is another one taken apart: `CU=${CUDA//./}`.
+fn taken_apart<'t>(file: &Dockerfile<'t>) -> BTreeSet<&'t str> {
+    let mut names = BTreeSet::new();
+    for (instruction, _) in &file.instructions {
+        let body = file.raw(&instruction.body);
+        for (at, _) in body.match_indices("=").filter(|(at, _)| body[at + 1..].trim_start_matches('"').starts_with('$'))
+        {
+            let value = body[at + 1..].trim_start_matches('"');
+            let before = body[..at].trim_end_matches(is_of_name).len();
+            if before < at && takes_apart(&value[..expression_length(value)]) {
+                names.insert(&body[before..at]);
+            }
+        }
+    }
+    names
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// The longest expansion that is looked at, in bytes.
+const LONGEST: usize = 256;
 
 /// How long the expansion at the beginning of a text is.
 fn expression_length(text: &str) -> usize {
+    let text = &text[..text.floor_char_boundary(LONGEST)];
     let close = match text.as_bytes().get(1) {
         Some(b'{') => '}',
         Some(b'(') => ')',
-        _ => return 1 + text[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len() - 1),
+        _ => return 1 + text[1..].find(|c| !is_of_name(c)).unwrap_or(text.len() - 1),
     };
     text.find(close).map_or(text.len(), |end| end + 1)
 }
 
 /// The label with its variables filled in, where all are known.
 fn filled(written: &str, variables: &crate::dockerfile::Variables) -> Option<String> {
-    let words = crate::dockerfile::commands(written, 0..written.len(), variables);
+    let words = crate::dockerfile::commands(written, &crate::dockerfile::Instruction::run(written), variables);
     let [word] = words.first()?.as_slice() else { return None };
     (!word.text.contains(['$', '(', '/'])).then(|| word.text.clone())
 }
@@ -119,9 +141,11 @@ fn hashes(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
         if stage.variables.contains_key("PIP_REQUIRE_HASHES") {
             continue;
         }
+        let all = torch::of_stage(file, at, context.matrix)?;
         for install in stage.installs.iter().filter(|install| !install.hashes) {
-            let Some((_, span)) = install.of("torch") else { continue };
-            let all = torch::of_stage(file, at, context.matrix)?;
+            // A wheel by its address is one file.
+            let by_name = install.requirements.iter().find(|(one, _)| one.package.as_str() == "torch");
+            let Some((_, span)) = by_name else { continue };
             let torch = all.iter().find(|torch| torch.span == *span);
             // A build for CPUs is for something else than the machines of a lock.
             if torch.is_some_and(|torch| torch.is_cpu) {

@@ -5,14 +5,18 @@
 mod arg;
 mod base;
 mod index;
+mod install;
 mod read;
 mod torch;
 mod variables;
 
-use crate::diag::{Diagnostic, Failure, Severity, SourceText};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity, SourceText};
 use crate::lock::Lock;
 use crate::matrix::Matrix;
-use read::Dockerfile;
+use read::{Dockerfile, MOST_STAGES};
+
+/// What is said of a file that is not judged.
+const UNCHECKED: &str = "file-unchecked";
 
 /// One lint.
 pub struct Lint {
@@ -52,8 +56,13 @@ pub struct Context<'a> {
 /// # Errors
 /// When the matrix cannot be read.
 pub fn judge(source: SourceText<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
-    let file = Dockerfile::read(source);
+    let file = Dockerfile::read(source, context.read);
     let mut findings = Vec::new();
+    if file.stages.len() > MOST_STAGES {
+        let message = format!("{} has more than {MOST_STAGES} stages, and is not judged", source.name);
+        let place = Evidence::observed(source.name, "stages of a build");
+        return Ok(vec![Diagnostic::note(UNCHECKED, message, place).about(source.name)]);
+    }
     if is_of_gpus(&file) {
         for lint in ALL {
             findings.extend((lint.run)(&file, context)?);

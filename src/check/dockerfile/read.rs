@@ -4,9 +4,13 @@
 
 use std::ops::Range;
 
+use super::install::Install;
 use crate::diag::{Lines, SourceText};
-use crate::dockerfile::{Instruction, PIP_VALUED, Variables, Word, commands, instructions};
-use crate::python::{PackageName, Platform, Requirement};
+use crate::dockerfile::{Instruction, Variables, Word, commands, instructions};
+use crate::python::Platform;
+
+/// The most stages of a file that is judged: no build has more, and what each is built on has to be followed.
+pub const MOST_STAGES: usize = 256;
 
 /// A Dockerfile.
 pub struct Dockerfile<'t> {
@@ -54,32 +58,6 @@ pub struct Arg {
     pub stage: Option<usize>,
 }
 
-/// One `pip install`.
-#[derive(Default)]
-pub struct Install {
-    /// What is named on its command line, with places.
-    pub requirements: Vec<(Requirement, Range<usize>)>,
-    /// `--index-url`.
-    pub index: Option<String>,
-    /// `--extra-index-url`.
-    pub extra: Vec<String>,
-    /// Files of `-r`.
-    pub files: Vec<String>,
-    /// `--require-hashes`.
-    pub hashes: bool,
-    /// Something else decides where packages come from, or which: a constraint, links, a backend, a mirror.
-    pub unclear: bool,
-    /// It builds what is here or in a repository, which may read any variable.
-    pub builds: bool,
-}
-
-impl Install {
-    /// The requirement of a package.
-    pub fn of(&self, package: &str) -> Option<&(Requirement, Range<usize>)> {
-        self.requirements.iter().find(|(requirement, _)| requirement.package.as_str() == package)
-    }
-}
-
 impl Stage {
     /// The name of an image without its tag and digest, and the tag.
     pub fn repository(&self) -> (&str, Option<&str>) {
@@ -97,17 +75,20 @@ pub fn repository(image: &str) -> (&str, Option<&str>) {
 }
 
 impl<'t> Dockerfile<'t> {
-    /// Reads a text.
-    pub fn read(source: SourceText<'t>) -> Self {
+    /// Reads a text; `beside` gives that of a requirements file, where it can be read.
+    pub fn read(source: SourceText<'t>, beside: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut file =
             Self { lines: Lines::new(source), stages: Vec::new(), args: Vec::new(), instructions: Vec::new() };
         let mut global = Variables::new();
         for instruction in instructions(source.text) {
+            if file.stages.len() > MOST_STAGES {
+                break;
+            }
             let at = file.stages.len().checked_sub(1);
             // FROM sees what stands before the first one alone.
             let in_stage = file.stages.last().filter(|_| instruction.keyword != "FROM");
             let variables = in_stage.map_or(&global, |stage| &stage.variables);
-            let commands = commands(source.text, instruction.body.clone(), variables);
+            let commands = commands(source.text, &instruction, variables);
             let words = commands.first().map_or(&[][..], Vec::as_slice);
             match instruction.keyword.as_str() {
                 "ARG" => file.arg(commands.iter().flatten(), &mut global),
@@ -117,7 +98,14 @@ impl<'t> Dockerfile<'t> {
                         match keyword {
                             "ENV" => file.env(stage, words),
                             "COPY" => file.copy(stage, words),
-                            "RUN" => file.stages[stage].installs.extend(commands.iter().filter_map(|one| install(one))),
+                            "RUN" => {
+                                let mut variables = file.stages[stage].variables.clone();
+                                for words in &commands {
+                                    variables.extend(exported(words));
+                                    let install = Install::read(words, &variables, beside);
+                                    file.stages[stage].installs.extend(install);
+                                }
+                            }
                             _ => {}
                         }
                     }
@@ -240,50 +228,9 @@ fn global_value(args: &[Arg], name: &str) -> Option<String> {
     args.iter().find(|arg| arg.stage.is_none() && arg.name == name).and_then(|arg| arg.value.clone())
 }
 
-/// A command that is `pip install`, of whatever pip.
-fn install(words: &[Word]) -> Option<Install> {
-    let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
-    let program = |at: usize| words[at].text.rsplit('/').next().unwrap_or_default();
-    let first = (0..words.len()).find(|at| program(*at).starts_with("pip") && is(at + 1, "install"))?;
-    let mut install = Install::default();
-    let mut rest = words[first + 2..].iter();
-    while let Some(word) = rest.next() {
-        let (option, inline) = match word.text.split_once('=').filter(|_| word.text.starts_with("--")) {
-            Some((option, value)) => (option, Some(value.to_owned())),
-            None => (word.text.as_str(), None),
-        };
-        let mut value = || inline.clone().or_else(|| rest.next().map(|word| word.text.clone())).unwrap_or_default();
-        match option {
-            "-i" | "--index-url" | "--default-index" => install.index = Some(value()),
-            "--extra-index-url" | "--index" => install.extra.push(value()),
-            "-f" | "--find-links" | "-c" | "--constraint" | "--torch-backend" | "--index-strategy" => {
-                drop(value());
-                install.unclear = true;
-            }
-            "--no-index" => install.unclear = true,
-            "-r" | "--requirement" => install.files.push(value()),
-            "--require-hashes" => install.hashes = true,
-            "-e" | "--editable" => {
-                drop(value());
-                install.builds = true;
-            }
-            option if PIP_VALUED.contains(&option) => drop(value()),
-            option if option.starts_with(['-', '<', '>']) => {}
-            requirement => match requirement.parse::<Requirement>() {
-                Ok(requirement) => install.requirements.push((requirement, word.span.clone())),
-                Err(_) if requirement.contains("://") && requirement.ends_with(".whl") => {}
-                Err(_) => install.builds = true,
-            },
-        }
-    }
-    Some(install)
-}
-
-/// The names of packages in a requirements file, as far as they can be read.
-pub fn packages(text: &str) -> Vec<PackageName> {
-    let name = |line: &str| {
-        let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(line.len());
-        line[..end].parse().ok()
-    };
-    text.lines().map(str::trim).filter(|line| !line.starts_with(['#', '-'])).filter_map(name).collect()
+/// What `export NAME=value` sets for the commands after it.
+fn exported(words: &[Word]) -> impl Iterator<Item = (String, String)> {
+    let is_export = words.first().is_some_and(|word| word.text == "export");
+    let pairs = words.iter().filter(move |_| is_export).filter_map(|word| word.text.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
 }

@@ -1,13 +1,15 @@
 //! The torch that a stage's pip installs: takes its commands, gives release and build where both are certain.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::read::{Dockerfile, Install};
+use super::install::Install;
+use super::read::Dockerfile;
 use crate::diag::Failure;
 use crate::matrix::{Matrix, TorchBuild};
 use crate::python::Platform;
-use crate::version::Pep440;
 use crate::version::pep440::{Operator, local_label};
+use crate::version::{Cuda, Pep440};
 
 /// A torch that is installed.
 #[derive(Debug, Clone)]
@@ -25,6 +27,11 @@ pub struct Torch {
 }
 
 impl Torch {
+    /// The CUDA that it was built with, where that is known.
+    pub fn cuda(&self) -> Option<Cuda> {
+        self.build.as_ref()?.row().cuda
+    }
+
     /// In words: `torch 2.3.0 (cu121)`.
     pub fn words(&self) -> String {
         let release = self.release.as_ref().map(|release| format!(" {release}")).unwrap_or_default();
@@ -38,17 +45,15 @@ impl Torch {
 /// # Errors
 /// When the matrix cannot be read.
 pub fn of_stage(file: &Dockerfile<'_>, stage: usize, matrix: &Matrix) -> Result<Vec<Torch>, Failure> {
-    let mut stages = Vec::new();
+    let mut stages = BTreeSet::new();
     let mut left = vec![stage];
     while let Some(stage) = left.pop() {
         for one in file.chain(stage) {
-            if !stages.contains(&one) {
-                stages.push(one);
+            if stages.insert(one) {
                 left.extend(&file.stages[one].copied);
             }
         }
     }
-    stages.sort_unstable();
     let mut all = Vec::new();
     for stage in stages {
         for install in &file.stages[stage].installs {
@@ -65,7 +70,8 @@ fn of_install(
     matrix: &Matrix,
 ) -> Result<Option<Torch>, Failure> {
     let Some((requirement, span)) = install.of("torch") else { return Ok(None) };
-    let pinned = requirement.specifiers.iter().find(|one| *one.operator() == Operator::Equal);
+    let is_pin = |one: &Operator| matches!(one, Operator::Equal | Operator::ExactEqual);
+    let pinned = requirement.specifiers.iter().find(|one| is_pin(one.operator()));
     let version = pinned.map(|one| one.version().clone());
     let stage = &file.stages[stage];
     let mut torch = Torch {
@@ -77,7 +83,7 @@ fn of_install(
     };
     let variant = match version.as_ref().and_then(local_label) {
         Some(label) => Variant::Labelled(label),
-        None => variant(install, |name| stage.variables.get(name).cloned(), matrix)?,
+        None => variant(install, matrix)?,
     };
     torch.is_cpu = matches!(&variant, Variant::Labelled(label) if label == "cpu");
     let Some(platform) = stage.platform else { return Ok(Some(torch)) };
@@ -108,10 +114,7 @@ enum Variant {
     Unknown,
 }
 
-fn variant(install: &Install, variable: impl Fn(&str) -> Option<String>, matrix: &Matrix) -> Result<Variant, Failure> {
-    let named = |names: [&str; 2]| names.into_iter().find_map(&variable).filter(|value| !value.is_empty());
-    let index = install.index.clone().or_else(|| named(["PIP_INDEX_URL", "UV_INDEX_URL"]));
-    let extra = install.extra.first().cloned().or_else(|| named(["PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL"]));
+fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
     if install.unclear || install.extra.len() > 1 {
         return Ok(Variant::Unknown);
     }
@@ -128,11 +131,11 @@ fn variant(install: &Install, variable: impl Fn(&str) -> Option<String>, matrix:
         let beside = url.strip_suffix("/cpu").is_some_and(|base| known.iter().any(|row| row.url.starts_with(base)));
         Ok(if beside { Variant::Labelled("cpu".into()) } else { Variant::Unknown })
     };
-    let index = index.map_or(Ok(Variant::Default), |url| of(&url))?;
+    let index = install.index.as_ref().map_or(Ok(Variant::Default), |url| of(url))?;
     // A version with a label is newer than the same without one (PEP 440), so pip takes it where both are offered.
-    match (index, extra) {
+    match (index, install.extra.first()) {
         (index, None) => Ok(index),
-        (Variant::Default, Some(url)) => of(&url),
+        (Variant::Default, Some(url)) => of(url),
         _ => Ok(Variant::Unknown),
     }
 }

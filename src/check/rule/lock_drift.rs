@@ -31,8 +31,8 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         };
         wrong.push(Evidence::observed(name.to_string(), fact));
     }
-    findings.extend(differs(case, "packages", wrong));
-    findings.extend(differs(case, "libraries", missing_libraries(case, locked)));
+    findings.extend(differs(case, ["package", "packages"], wrong));
+    findings.extend(differs(case, ["library", "libraries"], missing_libraries(case, locked)));
     let packages = case.matrix.package()?;
     let extra = case.inventory.packages.iter().filter(|package| packages.is_gpu(&package.name));
     let extra = extra.filter(|package| !locked.target.packages.contains_key(&package.name));
@@ -44,10 +44,11 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::Ran(findings))
 }
 
-fn differs(case: &Case<'_>, what: &str, wrong: Vec<Evidence>) -> Option<Diagnostic> {
+fn differs(case: &Case<'_>, [one, several]: [&str; 2], wrong: Vec<Evidence>) -> Option<Diagnostic> {
     let count = wrong.len();
+    let (what, is) = if count == 1 { (one, "is") } else { (several, "are") };
     let mut wrong = wrong.into_iter();
-    let message = format!("{count} {what} of {} are not what the lock says", case.inventory.subject.given.display());
+    let message = format!("{count} {what} of {} {is} not what the lock says", case.inventory.subject.given.display());
     let mut finding = Diagnostic::error(RULE.code, message, wrong.next()?);
     finding.evidence.extend(wrong);
     Some(

@@ -51,6 +51,8 @@ impl Files {
 /// A file of these that cannot be read.
 pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Result<Files, Failure> {
     let mut files = Files::default();
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let excluded: Vec<PathBuf> = excluded.iter().map(|path| absolute(path)).collect();
     for path in dockerfiles {
         files.dockerfiles.push(ProjectFile { name: path.display().to_string(), text: file::text(path)? });
     }
@@ -64,7 +66,7 @@ pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Res
         for entry in entries {
             let path = folder.join(entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
-            if excluded.iter().any(|one| path.starts_with(one)) {
+            if excluded.iter().any(|one| absolute(&path).starts_with(one)) {
                 continue;
             }
             if kind.is_dir() && !is_foreign(&path) {
@@ -74,8 +76,9 @@ pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Res
             }
         }
     }
-    files.dockerfiles.sort_by(|a, b| a.name.cmp(&b.name));
-    files.dockerfiles.dedup_by(|a, b| a.name == b.name);
+    files.dockerfiles.sort_by_key(|file| absolute(Path::new(&file.name)));
+    // One that is named may be called otherwise than where it is found.
+    files.dockerfiles.dedup_by(|a, b| absolute(Path::new(&a.name)) == absolute(Path::new(&b.name)));
     files.generated.sort_by(|a, b| a.name.cmp(&b.name));
     files.pinned.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)

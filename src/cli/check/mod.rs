@@ -1,6 +1,7 @@
 //! `gpulock check`: one command for CI that fails when manifest, lock, generated files or environment have drifted.
 
 mod files;
+mod lock;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,6 +62,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let project = Project::read(args)?;
     let mut all = project.against_manifest();
+    all.findings.extend(project.against_facts(&matrix)?);
     let files = files::find(&project.folder, &args.excluded, &args.dockerfiles)?;
     project.against_files(&files, args, &matrix, &mut all)?;
     project.dockerfiles(&files, &matrix, &mut all)?;
@@ -85,7 +87,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         kind: "project",
         path: project.name(),
         files: Some(looked_at.len()),
-        is_empty: false,
+        is_empty: nothing,
         stack: environment.as_ref().map_or_else(|| project.stack(), |environment| environment.stack.clone()),
         target: environment.as_ref().and_then(|environment| environment.target.clone()),
         libraries: environment.as_ref().map_or(0, |environment| environment.libraries),
@@ -165,6 +167,13 @@ impl Project {
             (None, _) => all.skipped.push(("lock-stale", "no manifest here".into())),
         }
         all
+    }
+
+    /// The lock against what its torch brings and its index gives.
+    fn against_facts(&self, matrix: &Matrix) -> Result<Vec<Diagnostic>, Failure> {
+        let Some(lock) = &self.lock else { return Ok(Vec::new()) };
+        let text = file::text(&self.lock_path)?;
+        lock::judge(lock, SourceText::new(&self.lock_path.display().to_string(), &text), matrix)
     }
 
     /// Generated files against the lock.

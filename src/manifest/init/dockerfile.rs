@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Findings, SystemPythons};
 use crate::diag::{Evidence, SourceText};
-use crate::dockerfile::{Instruction, PIP_VALUED, Variables, Word, commands, instructions};
+use crate::dockerfile::{PIP_VALUED, Variables, Word, commands, instructions, pip_install};
 use crate::manifest::model::PythonAsk;
 use crate::manifest::value::{parse_cuda, parse_cudnn, parse_python, parse_specifiers};
 use crate::python::PackageName;
@@ -14,9 +14,9 @@ pub(super) fn read(source: SourceText<'_>, pythons: &SystemPythons, found: &mut 
     let mut variables = Variables::new();
     let mut stages: Vec<String> = Vec::new();
     let mut system = System { pythons, name: None, installs: None };
-    for Instruction { keyword, body } in instructions(source.text) {
-        let commands = commands(source.text, body, &variables);
-        match keyword.as_str() {
+    for instruction in instructions(source.text) {
+        let commands = commands(source.text, &instruction, &variables);
+        match instruction.keyword.as_str() {
             "ARG" => {
                 for word in commands.iter().flatten() {
                     let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
@@ -260,15 +260,11 @@ fn torch_image(tag: &str, place: Evidence, found: &mut Findings) {
 fn command(source: SourceText<'_>, words: &[Word], system: &mut System<'_>, found: &mut Findings) {
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
     let place = |word: &Word| source.span(Some(word.span.clone()));
-    let installs = |at: usize| {
-        let program = words[at].text.rsplit('/').next().unwrap_or_default();
-        (program.starts_with("pip") && is(at + 1, "install")).then_some(at + 2)
-    };
-    if let Some(first) = (0..words.len()).find_map(installs) {
-        return pip_install(source, &words[first..], found);
+    if let Some(first) = pip_install(words) {
+        return packages(source, &words[first..], found);
     }
     if let Some(at) = (0..words.len()).find(|at| is(*at, "uv") && is(at + 1, "add")) {
-        return pip_install(source, &words[at + 2..], found);
+        return packages(source, &words[at + 2..], found);
     }
     if words.iter().any(|word| ["conda", "mamba", "micromamba"].contains(&word.text.as_str())) {
         const WANTED: [&str; 3] = ["pytorch", "torch", "pytorch-cuda"];
@@ -318,7 +314,7 @@ fn python(version: &str, place: Evidence, found: &mut Findings) {
     }
 }
 
-fn pip_install(source: SourceText<'_>, words: &[Word], found: &mut Findings) {
+fn packages(source: SourceText<'_>, words: &[Word], found: &mut Findings) {
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let place = source.span(Some(word.span.clone()));

@@ -58,6 +58,7 @@ impl Report<'_> {
             anchors,
             fails,
             answered: true,
+            repository: None,
         }
     }
 

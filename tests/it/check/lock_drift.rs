@@ -41,7 +41,7 @@ fn fires() {
 #[test]
 fn fires_for_a_library_that_is_gone() {
     let findings = with_packages(&[("torch", "2.8.0"), ("filelock", "3.20.0")], &[]);
-    let said = ["1 libraries of ", C10, "not there; torch 2.8.0 has it"];
+    let said = ["1 library of ", C10, "not there; torch 2.8.0 has it"];
     assert_error(the_problem(&findings, CODE), "", &said);
 }
 

@@ -264,6 +264,11 @@ fn dockerfiles_are_judged_whoever_wrote_them() {
     assert!(ran.out.contains(".: 1 file\n") && ran.out.contains("--> Dockerfile.train:2:5"), "{}", ran.out);
     let both = found(&place, &["other.txt", "Dockerfile.train"], 1);
     assert_eq!(both.len(), 3, "{both:?}");
+    assert_eq!(found(&place, &["./Dockerfile.train"], 1).len(), 2);
+    assert_eq!(
+        found(&place, &["--exclude", "./Dockerfile.train", "other.txt"], 0),
+        ["warning dockerfile-floating-tag"]
+    );
     check(&place, &["none"]).code(2).says(&["none does not exist"]);
     for code in ["dockerfile-image-deleted", "dockerfile-floating-tag"] {
         assert!(place.run(&["explain", code]).code(0).out.starts_with(&format!("# {code}\n")));

@@ -1,5 +1,6 @@
 //! The program as a user meets it, and the files that it reads and writes.
 
+mod adopt;
 mod bad_input;
 mod cache;
 mod check;
