@@ -2,7 +2,8 @@
 //!
 //! Tests named `network_*` ask the registries and run only with GPULOCK_TEST_NETWORK=1; those named `nginx_*` need
 //! nginx alone, those named `slurm_*` Slurm and root, those named `network_root_*` root and buildah as well. `cargo test
-//! --release --test e2e -- --nocapture --test-threads=1` shows the figures.
+//! --test e2e -- --nocapture --test-threads=1` shows the figures; GPULOCK_TEST_PROGRAM names another program than the one
+//! built with the tests.
 
 mod adopt;
 mod agreement;

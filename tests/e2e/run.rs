@@ -18,9 +18,14 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
+/// The program: the one that GPULOCK_TEST_PROGRAM names, else the one built with the tests.
+pub fn program() -> PathBuf {
+    std::env::var_os("GPULOCK_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_gpulock").into(), PathBuf::from)
+}
+
 /// gpulock in `folder`, with `cache`, and nothing else that the surroundings configure but how to reach a registry.
 pub fn gpulock(folder: &Path, cache: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gpulock"));
+    let mut command = Command::new(program());
     clear(&mut command, "GPULOCK_", &["GPULOCK_MIRROR", "GPULOCK_HTTP_TIMEOUT"]);
     command.current_dir(folder).env("GPULOCK_CACHE_DIR", cache);
     command

@@ -54,7 +54,7 @@ fn network_action_runs() {
 
     // The one that is tested stands for the one that the action builds.
     fs::create_dir_all(workshop.at("temp/gpulock/bin")).unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gpulock"), workshop.at("temp/gpulock/bin/gpulock")).unwrap();
+    std::os::unix::fs::symlink(run::program(), workshop.at("temp/gpulock/bin/gpulock")).unwrap();
     let clean = action.run(&workshop, "gpulock check", &[]);
     assert!(clean.status.success() && said(&clean).contains("gpulock check gpulock.toml: clean"), "{}", said(&clean));
     assert_eq!(action.outputs(&workshop), "exit-code=0\n");

@@ -71,7 +71,8 @@ impl Workshop {
 
     /// The gpulock that is tested first on PATH, pre-commit's own cache, and a build that takes a minute instead of ten.
     pub fn surroundings(&self, command: &mut Command) {
-        let binary = Path::new(env!("CARGO_BIN_EXE_gpulock")).parent().unwrap();
+        let program = run::program();
+        let binary = program.parent().unwrap();
         let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
         command.env("PATH", path).env("PRE_COMMIT_HOME", self.at("hooks")).env("GPULOCK_CACHE_DIR", self.at("cache"));

@@ -26,7 +26,7 @@ impl World {
     fn project(&self, name: &str, manifest: &str) -> Project<'_> {
         let folder = self.folder.path().join("projects").join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::copy(env!("CARGO_BIN_EXE_gpulock"), folder.join("gpulock")).unwrap();
+        std::fs::copy(run::program(), folder.join("gpulock")).unwrap();
         std::fs::write(folder.join("gpulock.toml"), manifest).unwrap();
         Project { world: self, folder }
     }
