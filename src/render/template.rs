@@ -6,6 +6,9 @@ use super::quote;
 use crate::diag::{Diagnostic, Evidence};
 use crate::lock::sha256;
 
+/// How many instructions a template may take: hundreds of times those of the embedded ones, and a second at most.
+const FUEL: u64 = 2_000_000;
+
 /// A template: its name for messages, and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template<'a> {
@@ -32,6 +35,7 @@ impl Template<'_> {
         let mut environment = Environment::new();
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
         quote::add_to(&mut environment);
         let rendered = environment
             .add_template(embedded.name, embedded.text)

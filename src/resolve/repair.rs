@@ -51,13 +51,17 @@ pub(super) fn conflict(request: &Request, context: &Context<'_>, first: Derivati
     Ok(conflict)
 }
 
-/// The derivation from the inputs of `core` alone.
+/// The derivation from the inputs of `core` alone; one that is of some Python, of the Python that was asked for.
 fn derivation(request: &Request, core: &[Input], context: &Context<'_>) -> Result<Option<Derivation>, Failure> {
-    let mut reduced = request.clone();
-    for input in inputs(request).into_iter().filter(|input| !core.contains(input)) {
-        reduced = without(&reduced, &input);
+    let from = |kept: &[Input]| {
+        let spared = inputs(request).into_iter().filter(|input| !core.contains(input) && !kept.contains(input));
+        let reduced = spared.fold(request.clone(), |request, input| without(&request, &input));
+        Ok(attempt(&reduced, context)?.err().map(|derivation| *derivation))
+    };
+    match from(&[])? {
+        Some(found) if found.python.is_some() && request.stack.python.is_some() => from(&[Input::Python]),
+        found => Ok(found),
     }
-    Ok(attempt(&reduced, context)?.err().map(|derivation| *derivation))
 }
 
 /// No single change is enough, so there is a second conflict, apart from the first: explains it too.

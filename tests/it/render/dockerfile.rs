@@ -307,6 +307,7 @@ fn a_template_of_ones_own() {
     bad("FROM x\n{{ nonsense }}\n", "mine.j2:2");
     bad("FROM x\n{% if %}\n", "mine.j2:2");
     bad("{% extends 'other' %}", "other");
+    bad("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "fuel");
     bad("{{ 'a\\nb' | quote }}", "line feed");
 }
 
