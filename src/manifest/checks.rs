@@ -8,10 +8,12 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 49] = [
+pub const RULES: [&str; 53] = [
     "architecture-mismatch",
+    "base-digest-drift",
     "cpu-build-installed",
     "cpu-fallback",
+    "cuda-compat-wrong-target",
     "cuda-major-mixed",
     "cuda-stub-linked",
     "cudnn-major-mismatch",
@@ -40,6 +42,7 @@ pub const RULES: [&str; 49] = [
     "glibc-too-new",
     "gpu-code-jit",
     "gpu-code-missing",
+    "image-driver-floor",
     "library-modified",
     "library-unreadable",
     "libstdcxx-too-old",
@@ -52,6 +55,7 @@ pub const RULES: [&str; 49] = [
     "not-loaded",
     "nvjitlink-mismatch",
     "ptx-jit-unavailable",
+    "second-cudnn-in-image",
     "shadowed-library",
     "symbol-version-missing",
     "torch-abi-mismatch",
