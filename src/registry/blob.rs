@@ -26,6 +26,8 @@ pub struct RemoteImage<'r> {
     registries: &'r Registries,
     image: String,
     source: IndexSource,
+    /// The host that a login is for.
+    host: String,
     /// What the registry wants to see, once it has said so.
     authorization: Mutex<Option<String>>,
     top: Vec<u8>,
@@ -37,11 +39,11 @@ impl Registries {
     /// # Errors
     /// `image-registry`, `image-missing-tag`, `image-unauthorized`: as [`digest`](Self::digest).
     pub fn image(&self, image: &str) -> Result<RemoteImage<'_>, Failure> {
-        let source = self.source(Name::of(image).registry)?;
-        let authorization = Mutex::new(None);
-        let mut remote =
-            RemoteImage { registries: self, image: image.to_owned(), source, authorization, top: Vec::new() };
-        remote.top = remote.manifest(Name::of(image).tag)?;
+        let (source, host) = self.source(Name::of(image).registry)?;
+        let (image, authorization) = (image.to_owned(), Mutex::new(None));
+        let mut remote = RemoteImage { registries: self, image, source, host, authorization, top: Vec::new() };
+        let tag = Name::of(&remote.image).tag.to_owned();
+        remote.top = remote.manifest(&tag)?;
         Ok(remote)
     }
 }
@@ -77,11 +79,15 @@ impl RemoteImage<'_> {
         Ok(blob)
     }
 
+    fn question<'q>(&'q self, name: &'q Name<'q>) -> Question<'q> {
+        let (source, host) = (self.source.clone(), self.host.clone());
+        Question { registries: self.registries, image: &self.image, name, source, host }
+    }
+
     /// Sends a request with the login that the registry asks for.
     fn get(&self, path: &str, headers: &[(HeaderName, String)]) -> Result<Response, Failure> {
         let name = Name::of(&self.image);
-        let question =
-            Question { registries: self.registries, image: &self.image, name: &name, source: self.source.clone() };
+        let question = self.question(&name);
         let mut url = self.source.url.clone();
         url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), name.repository));
         for turn in 0..2 {
@@ -100,7 +106,8 @@ impl RemoteImage<'_> {
                 // Tokens end, too.
                 StatusCode::UNAUTHORIZED if turn == 0 => {
                     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-                    let answer = question.answer(challenge.unwrap_or_default())?;
+                    let login = self.registries.logins.login(&self.host);
+                    let answer = question.answer(challenge.unwrap_or_default(), &login)?;
                     *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
                 }
                 StatusCode::NOT_FOUND => return Err(question.missing(path)),
@@ -112,8 +119,7 @@ impl RemoteImage<'_> {
 
     fn failed(&self, fact: String) -> Failure {
         let name = Name::of(&self.image);
-        let question =
-            Question { registries: self.registries, image: &self.image, name: &name, source: self.source.clone() };
+        let question = self.question(&name);
         question.broken(fact)
     }
 }

@@ -1,6 +1,5 @@
-//! Logins of image registries: takes Docker's `config.json`, gives the login for a registry.
-//!
-//! Helpers (`credsStore`, `credHelpers`) are programs, and none is run.
+//! Logins of image registries: takes Docker's `config.json`, gives the login for a registry, from the helper that it names
+//! (`credHelpers`, else `credsStore`) or from the file itself.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,9 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::credentials::{Credentials, Environment};
+use super::helper;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 
+const DOCKER_HUB: &str = "docker.io";
+/// What Docker's own registry is called where logins are kept.
+const DOCKER_HUB_SERVER: &str = "https://index.docker.io/v1/";
 /// More than any such file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
@@ -21,16 +24,23 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DockerConfig {
-    auths: BTreeMap<String, Login>,
+    auths: BTreeMap<String, Entry>,
     #[serde(rename = "credsStore")]
     store: Option<String>,
     #[serde(rename = "credHelpers")]
     helpers: BTreeMap<String, String>,
 }
 
+/// What there is for a registry.
+pub(super) struct Login {
+    pub(super) credentials: Option<Credentials>,
+    /// Why a helper gave none.
+    pub(super) failure: Option<String>,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Login {
+struct Entry {
     /// `user:password` in base64.
     auth: Option<String>,
     username: Option<String>,
@@ -63,18 +73,25 @@ impl DockerConfig {
         })
     }
 
-    /// The login for a registry.
-    pub(super) fn login(&self, registry: &str) -> Option<Credentials> {
-        let host = |key: &str| {
-            let key = key.split_once("://").map_or(key, |(_, rest)| rest);
-            key.split('/').next().unwrap_or_default().to_owned()
+    /// The login for a registry. A helper is asked first, as Docker does; a registry may need no login, so one that fails
+    /// is a reason to tell and no error.
+    pub(super) fn login(&self, registry: &str) -> Login {
+        let helper = self.helpers.iter().find(|(key, _)| is_same(key, registry)).map(|(_, helper)| helper);
+        let server = if registry == DOCKER_HUB { DOCKER_HUB_SERVER } else { registry };
+        let answer = match helper.or(self.store.as_ref()).filter(|helper| !helper.is_empty()) {
+            Some(helper) => helper::login(helper, server),
+            None => Ok(None),
         };
-        // Docker's own registry has several names.
-        let same = |key: &str| {
-            let host = host(key);
-            host == registry || registry == "docker.io" && matches!(&*host, "index.docker.io" | "registry-1.docker.io")
-        };
-        let login = self.auths.iter().find(|(key, _)| same(key)).map(|(_, login)| login)?;
+        match (answer, self.kept(registry)) {
+            (Ok(Some(login)), _) | (_, Some(login)) => Login { credentials: Some(login), failure: None },
+            (Ok(None), None) => Login { credentials: None, failure: None },
+            (Err(failure), None) => Login { credentials: None, failure: Some(failure) },
+        }
+    }
+
+    /// The login in the file.
+    fn kept(&self, registry: &str) -> Option<Credentials> {
+        let login = self.auths.iter().find(|(key, _)| is_same(key, registry)).map(|(_, login)| login)?;
         if let (Some(username), Some(password)) = (&login.username, &login.password) {
             return Some(Credentials::new(username, password));
         }
@@ -82,11 +99,13 @@ impl DockerConfig {
         let (username, password) = decoded.split_once(':')?;
         Some(Credentials::new(username, password.trim_end_matches('\0')))
     }
+}
 
-    /// Whether logins are kept where only a helper reads them.
-    pub(super) fn has_helpers(&self) -> bool {
-        self.store.is_some() || !self.helpers.is_empty()
-    }
+/// Whether a key of the configuration, a host or an address, stands for a registry. Docker's own has several names.
+fn is_same(key: &str, registry: &str) -> bool {
+    let key = key.split_once("://").map_or(key, |(_, rest)| rest);
+    let host = key.split('/').next().unwrap_or_default();
+    host == registry || registry == DOCKER_HUB && matches!(host, "index.docker.io" | "registry-1.docker.io")
 }
 
 #[cfg(test)]
@@ -97,14 +116,16 @@ mod tests {
     fn logins_by_registry() {
         let text = format!(
             r#"{{"auths": {{"https://index.docker.io/v1/": {{"auth": "{}"}}, "r.example:5000": {{"username": "a", "password": "b"}},
-               "bad.example": {{"auth": "%%"}}, "empty.example": {{}}}}, "credsStore": "desktop"}}"#,
+               "bad.example": {{"auth": "%%"}}, "empty.example": {{}}}}, "credHelpers": {{"helped.example": "../x"}}}}"#,
             STANDARD.encode("me:p:w")
         );
         let config: DockerConfig = serde_json::from_str(&text).unwrap();
-        let login = |registry| config.login(registry).map(|one| format!("{} {}", one.username(), one.password()));
+        let login =
+            |registry| config.login(registry).credentials.map(|one| format!("{} {}", one.username(), one.password()));
         assert_eq!(login("docker.io").as_deref(), Some("me p:w"));
         assert_eq!(login("r.example:5000").as_deref(), Some("a b"));
         assert_eq!((login("r.example"), login("bad.example"), login("empty.example")), (None, None, None));
-        assert!(config.has_helpers());
+        let refused = config.login("helped.example").failure.unwrap();
+        assert!(refused.contains("not the name of a credential helper"), "{refused}");
     }
 }

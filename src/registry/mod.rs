@@ -13,6 +13,7 @@ mod client;
 mod credentials;
 mod docker;
 mod failure;
+mod helper;
 mod listing;
 mod memo;
 mod metadata;

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::credentials::{Credentials, Environment};
-use super::docker::DockerConfig;
+use super::docker::{DockerConfig, Login};
 use super::netrc::Netrc;
 use super::options::{IndexSource, Options};
 use super::transport::{Request, Transport, Trouble};
@@ -36,7 +36,7 @@ const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
 /// Registries of images, as flags and environment set them.
 pub struct Registries {
     pub(super) transport: Transport,
-    logins: DockerConfig,
+    pub(super) logins: DockerConfig,
     mirrors: BTreeMap<String, Url>,
 }
 
@@ -78,9 +78,16 @@ impl<'a> Name<'a> {
     }
 }
 
+struct Manifest {
+    media: String,
+    /// The digest that the registry says it has.
+    promised: Option<String>,
+    body: Vec<u8>,
+}
+
 /// What a registry says when it is asked for a manifest.
 enum Answer {
-    Manifest { media: String, promised: Option<String>, body: Vec<u8> },
+    Manifest(Manifest),
     Challenge(String),
     Missing,
     Other(StatusCode),
@@ -148,8 +155,9 @@ impl Registries {
     /// `image-digest-mismatch`: the content is not what the registry promises; `image-platform`: not for this platform.
     pub fn digest(&self, image: &str, platform: Platform) -> Result<Found, Failure> {
         let name = Name::of(image);
-        let ask = Question { registries: self, image, name: &name, source: self.source(name.registry)? };
-        let (media, promised, body) = ask.manifest()?;
+        let (source, host) = self.source(name.registry)?;
+        let ask = Question { registries: self, image, name: &name, source, host };
+        let Manifest { media, promised, body } = ask.manifest()?;
         let digest = sha256(&body);
         if let Some(promised) = promised.filter(|promised| *promised != digest) {
             let fact = format!("the registry says {promised}, its answer has {digest}");
@@ -179,16 +187,25 @@ impl Registries {
         Ok(Found { digest, single: false })
     }
 
-    /// Where a registry is. One on this machine is asked without TLS, as Docker does.
-    pub(super) fn source(&self, registry: &str) -> Result<IndexSource, Failure> {
-        let host = if registry == DOCKER_HUB { DOCKER_HUB_HOST } else { registry };
-        let scheme = if is_loopback(host) { "http" } else { "https" };
-        let url = match self.mirrors.get(registry) {
-            Some(mirror) => mirror.as_str().trim_end_matches('/').to_owned(),
-            None => format!("{scheme}://{host}"),
+    /// Where a registry is, and the host that its login is for: a mirror gets its own, and not that of the registry. One on
+    /// this machine is asked without TLS, as Docker does.
+    pub(super) fn source(&self, registry: &str) -> Result<(IndexSource, String), Failure> {
+        let (url, host) = match self.mirrors.get(registry) {
+            Some(mirror) => (mirror.as_str().trim_end_matches('/').to_owned(), authority(mirror)),
+            None => {
+                let host = if registry == DOCKER_HUB { DOCKER_HUB_HOST } else { registry };
+                let scheme = if is_loopback(host) { "http" } else { "https" };
+                (format!("{scheme}://{host}"), registry.to_owned())
+            }
         };
-        IndexSource::new(registry, &url, &|_| None, &Netrc::default())
+        Ok((IndexSource::new(registry, &url, &|_| None, &Netrc::default())?, host))
     }
+}
+
+/// Host, and port where it is not the usual one, as logins are named.
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -204,32 +221,34 @@ pub(super) struct Question<'a> {
     pub(super) image: &'a str,
     pub(super) name: &'a Name<'a>,
     pub(super) source: IndexSource,
+    /// The host that a login is for.
+    pub(super) host: String,
 }
 
 impl Question<'_> {
-    /// Media type, promised digest and text of the manifest.
-    fn manifest(&self) -> Result<(String, Option<String>, Vec<u8>), Failure> {
-        let mut authorization = None;
-        for _ in 0..2 {
-            match self.ask(authorization.as_deref())? {
-                Answer::Manifest { media, promised, body } => return Ok((media, promised, body)),
-                Answer::Missing => {
-                    let what = format!("there is no tag `{}`", self.name.tag);
-                    return Err(self.failure(
-                        "image-missing-tag",
-                        &what,
-                        "HTTP status 404".into(),
-                        "it was deleted, or never was; choose another `os` or `flavor` in [image]",
-                    ));
-                }
-                Answer::Other(status) => return Err(self.refused(&format!("HTTP status {status}"))),
-                Answer::Challenge(challenge) if authorization.is_none() => {
-                    authorization = Some(self.answer(&challenge)?);
-                }
-                Answer::Challenge(_) => return Err(self.refused("HTTP status 401, though a login was sent")),
+    fn manifest(&self) -> Result<Manifest, Failure> {
+        let challenge = match self.known(self.ask(None)?)? {
+            Ok(manifest) => return Ok(manifest),
+            Err(challenge) => challenge,
+        };
+        let login = self.registries.logins.login(&self.host);
+        let authorization = self.answer(&challenge, &login)?;
+        let answer = self.known(self.ask(Some(&authorization))?)?;
+        answer.map_err(|_| self.refused(&format!("HTTP status 401; {}", sent(&login))))
+    }
+
+    /// A manifest, or a challenge.
+    fn known(&self, answer: Answer) -> Result<Result<Manifest, String>, Failure> {
+        match answer {
+            Answer::Manifest(manifest) => Ok(Ok(manifest)),
+            Answer::Challenge(challenge) => Ok(Err(challenge)),
+            Answer::Missing => {
+                let what = format!("there is no tag `{}`", self.name.tag);
+                let fix = "it was deleted, or never was; choose another `os` or `flavor` in [image]";
+                Err(self.failure("image-missing-tag", &what, "HTTP status 404".into(), fix))
             }
+            Answer::Other(status) => Err(self.refused(&format!("HTTP status {status}"))),
         }
-        Err(self.refused("HTTP status 401"))
     }
 
     fn ask(&self, authorization: Option<&str>) -> Result<Answer, Failure> {
@@ -249,7 +268,7 @@ impl Question<'_> {
                 StatusCode::OK => {
                     let (media, promised) = (text(&CONTENT_TYPE).unwrap_or_default(), text(&CONTENT_DIGEST));
                     let body = transport.body(&request, response, LARGEST)?;
-                    Ok(Answer::Manifest { media, promised, body })
+                    Ok(Answer::Manifest(Manifest { media, promised, body }))
                 }
                 StatusCode::UNAUTHORIZED => Ok(Answer::Challenge(text(&WWW_AUTHENTICATE).unwrap_or_default())),
                 StatusCode::NOT_FOUND => Ok(Answer::Missing),
@@ -260,11 +279,11 @@ impl Question<'_> {
     }
 
     /// The value of Authorization that a challenge asks for.
-    pub(super) fn answer(&self, challenge: &str) -> Result<String, Failure> {
-        let login = self.registries.logins.login(self.name.registry);
+    pub(super) fn answer(&self, challenge: &str, login: &Login) -> Result<String, Failure> {
         let (scheme, rest) = challenge.trim().split_once(' ').unwrap_or((challenge, ""));
         if scheme.eq_ignore_ascii_case("basic") {
-            return login.map(|login| basic(&login)).ok_or_else(|| self.refused("it asks for a login (Basic)"));
+            let refused = || self.refused(&format!("it asks for a login (Basic); {}", sent(login)));
+            return login.credentials.as_ref().map(basic).ok_or_else(refused);
         }
         let parameters = parameters(rest);
         let realm = parameters.get("realm").and_then(|realm| realm.parse::<Url>().ok());
@@ -278,8 +297,8 @@ impl Question<'_> {
         let scope = parameters.get("scope").map_or(scope.as_str(), String::as_str);
         realm.query_pairs_mut().extend_pairs(service.into_iter().chain([("scope", scope)]));
         let mut request = Request::get(&self.source, &realm);
-        if let Some(login) = &login {
-            request = request.header(AUTHORIZATION, basic(login));
+        if let Some(credentials) = &login.credentials {
+            request = request.header(AUTHORIZATION, basic(credentials));
         }
         let transport = &self.registries.transport;
         let body = transport.send(&request, |response: Response| -> Result<_, Trouble> {
@@ -289,20 +308,19 @@ impl Question<'_> {
             }
         });
         let body = body.map_err(|failure| self.unreachable(&failure))?;
-        let body = body.map_err(|status| {
-            let sent = if login.is_some() { "the login that was sent is not accepted" } else { "no login was sent" };
-            self.refused(&format!("no token: HTTP status {status}; {sent}"))
-        })?;
+        let body = body.map_err(|status| self.refused(&format!("no token: HTTP status {status}; {}", sent(login))))?;
         let token = serde_json::from_slice::<Token>(&body).ok().and_then(|token| token.token.or(token.access_token));
         token.map(|token| format!("Bearer {token}")).ok_or_else(|| self.refused("the answer holds no token"))
     }
 
     fn failure(&self, code: &'static str, what: &str, fact: String, fix: &str) -> Failure {
-        let message = format!("image {} of the registry {}: {what}", self.image, self.name.registry);
-        Failure::unanswerable(
-            Diagnostic::error(code, message, Evidence::observed(format!("registry {}", self.name.registry), fact))
-                .fix(fix),
-        )
+        let registry = self.name.registry;
+        let message = format!("image {} of the registry {registry}: {what}", self.image);
+        let place = match self.host == registry {
+            true => format!("registry {registry}"),
+            false => format!("registry {registry}, asked at its mirror {}", self.host),
+        };
+        Failure::unanswerable(Diagnostic::error(code, message, Evidence::observed(place, fact)).fix(fix))
     }
 
     /// There is no such tag, manifest or blob.
@@ -317,8 +335,7 @@ impl Question<'_> {
     }
 
     pub(super) fn refused(&self, fact: &str) -> Failure {
-        let helper = if self.registries.logins.has_helpers() { " (credential helpers are not run)" } else { "" };
-        let fix = format!("`docker login {}` puts a login into Docker's config.json{helper}", self.name.registry);
+        let fix = format!("log in where the logins of Docker are kept: `docker login {}`", self.host);
         self.failure("image-unauthorized", "it is refused", fact.to_owned(), &fix)
     }
 
@@ -330,6 +347,15 @@ impl Question<'_> {
             _ => failure.to_string(),
         };
         self.failure("image-registry", "the registry cannot be asked", fact, CHECK)
+    }
+}
+
+/// What became of a login that was refused.
+pub(super) fn sent(login: &Login) -> String {
+    match (&login.credentials, &login.failure) {
+        (Some(_), _) => "the login that was sent is not accepted".into(),
+        (None, Some(failure)) => format!("no login was sent, since {failure}"),
+        (None, None) => "no login was sent".into(),
     }
 }
 

@@ -10,6 +10,7 @@ mod oci;
 mod pages;
 mod patience;
 mod proxy;
+mod registry_server;
 pub mod server;
 mod trouble;
 mod wheel;

@@ -3,16 +3,15 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpulock::diag::Failure;
 use gpulock::lock::sha256;
 use gpulock::python::Platform;
 use gpulock::registry::{Found, Options, Registries, Timing};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::nginx_server::program;
+use super::registry_server::RegistryServer;
 use super::server::{Reply, Seen, Server, reply};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -85,6 +84,25 @@ fn a_mirror_stands_for_a_registry() {
     assert!(self::registries(folder.path(), Some("ftp://x")).is_err());
 }
 
+#[test]
+fn a_mirror_gets_its_own_login() {
+    let server = Server::start(|seen| match seen.headers.get("authorization").map(String::as_str) {
+        Some("Basic bWU6c2VjcmV0") => manifest(INDEX, index()),
+        _ => reply(401, "", "").header("WWW-Authenticate", "Basic realm=\"x\""),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let host = server.url.trim_start_matches("http://");
+    let ask = |login_for: &str| {
+        let config = json!({"auths": {login_for: {"auth": "bWU6c2VjcmV0"}}});
+        std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+        registries(folder.path(), Some(&server.url)).unwrap().digest("python:3.11-slim", Platform::LinuxX86_64)
+    };
+    let mirror = format!("registry docker.io, asked at its mirror {host}");
+    refused(ask("docker.io"), "image-unauthorized", &[&mirror, &format!("docker login {host}")]);
+    assert!(server.seen().iter().all(|seen| !seen.headers.contains_key("authorization")));
+    assert_eq!(ask(host).unwrap().digest, sha256(&index()));
+}
+
 /// Asks for a token, and gives one to whom `login` names.
 fn guarded(seen: &Seen, url: &str, login: &str) -> Reply {
     if seen.path.starts_with("/token?") {
@@ -123,11 +141,11 @@ fn a_token_is_fetched_with_the_login_of_docker() {
     );
     let config = |auth: &str| {
         let host = server.url.trim_start_matches("http://");
-        let text = json!({"auths": {host: {"auth": auth}}, "credHelpers": {"x": "y"}}).to_string();
+        let text = json!({"auths": {host: {"auth": auth}}}).to_string();
         std::fs::write(folder.path().join("config.json"), text).unwrap();
     };
     config("bWU6d3Jvbmc=");
-    refused(digest(), "image-unauthorized", &["is not accepted", "credential helpers are not run"]);
+    refused(digest(), "image-unauthorized", &["is not accepted"]);
     config("bWU6c2VjcmV0");
     assert_eq!(digest().unwrap().digest, sha256(&index()));
     assert!(!format!("{:?}", ask(&server.url, "a/b:1")).contains("secret"));
@@ -166,56 +184,16 @@ fn what_a_registry_says_is_not_taken_on_trust() {
     refused(ask(&format!("http://{gone}"), "a:1"), "image-registry", &["cannot be asked"]);
 }
 
-/// Debian's docker-registry on loopback; it ends with this value.
-struct Real {
-    process: Child,
-    address: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+/// Debian's docker-registry.
+struct Real(RegistryServer);
 
 impl Real {
-    fn start() -> Option<Self> {
-        let Some(registry) = program("docker-registry") else {
-            println!("skipped: docker-registry is not installed");
-            return None;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let root = folder.path().join("images").display().to_string();
-        let config = json!({"version": 0.1, "log": {"level": "error"}, "http": {"addr": address},
-                            "storage": {"filesystem": {"rootdirectory": root}}});
-        let file = folder.path().join("config.yml");
-        std::fs::write(&file, config.to_string()).unwrap();
-        let process = Command::new(registry)
-            .arg("serve")
-            .arg(&file)
-            .env_clear()
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let real = Self { process, address, _folder: folder };
-        let begun = Instant::now();
-        while TcpStream::connect(&real.address).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "docker-registry does not begin");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Some(real)
-    }
-
     /// Sends a request; gives the status and the head of the answer.
     fn send(&self, method: &str, path: &str, media: &str, body: &[u8]) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = TcpStream::connect(&self.0.address).unwrap();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n",
-            self.address,
+            self.0.address,
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -229,7 +207,7 @@ impl Real {
         let (status, head) = self.send("POST", &format!("/v2/{repository}/blobs/uploads/"), "", b"");
         assert_eq!(status, 202, "{head}");
         let location = head.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap().trim();
-        let path = location.trim_start_matches(&format!("http://{}", self.address));
+        let path = location.trim_start_matches(&format!("http://{}", self.0.address));
         let digest = sha256(bytes).replace(':', "%3A");
         let (status, head) = self.send("PUT", &format!("{path}&digest={digest}"), "application/octet-stream", bytes);
         assert_eq!(status, 201, "{head}");
@@ -243,7 +221,7 @@ impl Real {
 
 #[test]
 fn the_real_registry_gives_the_digest_of_the_index() {
-    let Some(real) = Real::start() else { return };
+    let Some(real) = RegistryServer::start(&Value::Null).map(Real) else { return };
     let repository = "nvidia/cuda";
     let mut entries = Vec::new();
     let mut single = String::new();
@@ -264,7 +242,7 @@ fn the_real_registry_gives_the_digest_of_the_index() {
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).to_string();
     real.manifest(repository, "12.8.1-base-ubuntu22.04", INDEX, index.as_bytes());
     real.manifest(repository, "single", MANIFEST, single.as_bytes());
-    let url = format!("http://{}", real.address);
+    let url = format!("http://{}", real.0.address);
     let found = ask(&url, "nvidia/cuda:12.8.1-base-ubuntu22.04").unwrap();
     assert_eq!(found, Found { digest: sha256(index.as_bytes()), single: false });
     let found = ask(&url, "nvidia/cuda:single").unwrap();

@@ -185,6 +185,11 @@ fn every_flavor_and_system() {
                 .filter(|(name, rest)| name == "COPY" && rest.starts_with("--from="))
                 .all(|(_, rest)| rest == "--from=verify /opt/venv /opt/venv")
         );
+        // On each base that something runs on, with the library path that it sets.
+        let library_path = "--set-env \"LD_LIBRARY_PATH=${LD_LIBRARY_PATH}\"";
+        let verified: Vec<_> = all.iter().filter(|(_, rest)| rest.contains("./gpulock verify /opt/venv")).collect();
+        assert_eq!(verified.len(), if image.small.is_some() { 2 } else { 1 }, "{flavor} {os}");
+        assert!(verified.iter().all(|(_, rest)| rest.contains(library_path) && rest.contains(" --integrity ")));
         let labels = all_pairs(&text, "LABEL");
         assert_eq!(labels["gpulock.lock"], lock.digest());
         assert_eq!(labels["gpulock.driver.floor"], "525.60.13");
@@ -393,11 +398,13 @@ proptest! {
         prop_assert_eq!(&labels["gpulock.torch"], &format!("2.8.0+{variant}"));
         let runs: Vec<Vec<String>> =
             instructions(&text).iter().filter(|(name, _)| name == "RUN").map(|(_, rest)| shell_words(rest)).collect();
-        let verify = runs.iter().find(|words| words.contains(&"--target".to_owned())).unwrap();
-        let target = verify.iter().position(|word| word == "--target").unwrap();
         let set = lock.targets[0].env.iter().flat_map(|(name, value)| ["--set-env".into(), format!("{name}={value}")]);
         let expected: Vec<String> = std::iter::once(name.clone()).chain(set).collect();
-        prop_assert_eq!(&verify[target + 1..], &expected[..]);
+        for verify in runs.iter().filter(|words| words.contains(&"./gpulock".to_owned())) {
+            let target = verify.iter().position(|word| word == "--target").unwrap();
+            prop_assert_eq!(&verify[target + 1..], &expected[..]);
+        }
+        prop_assert!(runs.iter().any(|words| words.contains(&"./gpulock".to_owned())));
         let line = format!("torch @ https://files.invalid/{url} --hash=sha256:{}", "4".repeat(64));
         prop_assert!(runs.iter().any(|words| words.contains(&line)), "{}", text);
     }
