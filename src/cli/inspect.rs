@@ -19,7 +19,7 @@ use crate::report::inspect::{self, Inspected};
 /// Flags of `gpulock inspect`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Shared libraries and programs, or images: image:FILE, oci:DIR, registry:NAME
+    /// Shared libraries and programs, or images: image:FILE, oci:DIR, sif:FILE, registry:NAME
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

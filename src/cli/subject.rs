@@ -32,6 +32,8 @@ enum Place<'a> {
     Archive(&'a Path),
     /// `oci:DIR[:TAG]`.
     Layout(&'a Path),
+    /// `sif:FILE`.
+    Sif(&'a Path),
     /// `registry:NAME`, as `docker pull` names it.
     Registry(&'a str),
     /// Anything else.
@@ -45,6 +47,8 @@ impl<'a> Place<'a> {
             Self::Archive(Path::new(path))
         } else if let Some(path) = after("oci:") {
             Self::Layout(Path::new(path))
+        } else if let Some(path) = after("sif:") {
+            Self::Sif(Path::new(path))
         } else if let Some(name) = after("registry:") {
             Self::Registry(name)
         } else {
@@ -88,6 +92,7 @@ impl Reader<'_> {
             Place::Path(path) => return Inventory::read(path, options),
             Place::Archive(path) => Image::of_archive(&given, path, &how)?,
             Place::Layout(path) => Image::of_layout(&given, path, &how)?,
+            Place::Sif(path) => Image::of_sif(&given, path, &how)?,
             Place::Registry(name) => {
                 let registries = source::registries(&self.images.registry_mirrors, self.globals)?;
                 let remote = registries.image(name)?;

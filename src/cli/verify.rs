@@ -21,7 +21,7 @@ use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 /// Flags of `gpulock verify`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Virtual environment, site-packages, root filesystem, shared library, wheel, image:FILE, oci:DIR or registry:NAME [default: .venv]
+    /// Virtual environment, site-packages, root filesystem, shared library, wheel, image:FILE, oci:DIR, sif:FILE, registry:NAME [default: .venv]
     #[arg(value_name = "SUBJECT")]
     subject: Option<PathBuf>,
     #[command(flatten)]

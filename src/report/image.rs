@@ -125,7 +125,7 @@ fn block(image: &InspectedImage<'_>) -> String {
         line("", format!("its libraries (CUDA {}) run from {} on{native}", floor.cuda, floor.driver));
     }
     line("code for", names(&answer.sass).join(" "));
-    line("PTX for", names(&answer.ptx).join(" "));
+    line("partly PTX", names(&answer.ptx).join(" "));
     line("no code for", names(&answer.none).join(" "));
     text
 }

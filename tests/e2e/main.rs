@@ -8,6 +8,8 @@ mod build;
 mod buildah;
 mod dockerfile;
 mod gpu_code;
+mod image;
+mod image_made;
 mod install;
 mod known;
 mod link;

@@ -27,6 +27,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("pubgrub", &["resolve"]),
     ("reqwest", &["registry"]),
     ("goblin", &["elf"]),
+    ("backhand", &["inventory"]),
     ("tar", &["inventory"]),
     ("flate2", &["inventory"]),
     ("zstd", &["inventory"]),

@@ -31,7 +31,7 @@ pub struct Args {
     dockerfiles: Vec<PathBuf>,
     #[command(flatten)]
     place: Place,
-    /// Hold this environment against the lock too: a virtual environment, site-packages, root filesystem, image:FILE, oci:DIR, registry:NAME
+    /// Hold this environment against the lock too: a virtual environment, site-packages, root filesystem, image:FILE, oci:DIR, sif:FILE, registry:NAME
     #[arg(long = "env", value_name = "PATH", env = "GPULOCK_ENV")]
     environment: Option<PathBuf>,
     /// For --env: the target, where the lock has several

@@ -6,7 +6,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -108,15 +107,8 @@ fn sweep(folder: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             continue;
         }
-        let left = File::open(entry.path()).is_ok_and(|file| {
-            // What was just made may not be locked yet.
-            let written = file.read_at(&mut [0], 0).is_ok_and(|count| count > 0);
-            let old = file
-                .metadata()
-                .and_then(|is| is.modified())
-                .is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 60));
-            (written || old) && file.try_lock().is_ok()
-        });
+        // One that was just made and is not locked yet may go too: its process does without a name then.
+        let left = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
         if left {
             let _ = fs::remove_file(entry.path());
         }

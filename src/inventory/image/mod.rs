@@ -10,6 +10,7 @@ mod keep;
 mod layer;
 mod layout;
 mod manifest;
+mod sif;
 mod store;
 mod tar;
 mod tree;
@@ -144,6 +145,28 @@ impl Image {
         let limits = Limits::new(options.most_unpacked);
         let manifest = Manifest::read(&top, &choice, &layout);
         manifest.and_then(|manifest| layers(given, manifest, &layout, limits, options)).map_err(named)
+    }
+
+    /// Reads the image of Apptainer in a file: SIF, or a squashfs of its own. It has no digest, and nothing of it is kept.
+    ///
+    /// # Errors
+    /// As [`of_archive`](Self::of_archive).
+    pub fn of_sif(given: &str, path: &Path, options: &ImageOptions<'_>) -> Result<Self, Failure> {
+        let named = |fault| failure(given, fault);
+        let (file, metadata) = open_regular(path).map_err(|error| named(Fault::Read(error)))?;
+        let (cache, limits) = (Cache::new(None), Limits::new(options.most_unpacked));
+        options.watch.start(1, None);
+        let new = cache.create().map_err(|error| named(Fault::Spool(error)))?;
+        let read = sif::read(file, new.file(), &limits, &|bytes| options.watch.read(bytes));
+        options.watch.finish();
+        read.map_err(named)?;
+        let lost = || named(Fault::Spool(io::Error::other("what was written is not there")));
+        let (store, index) = cache.finish(new, "").ok_or_else(lost)?;
+        let mut tree = Tree::new();
+        tree.apply(Arc::new(store), index.entries).map_err(named)?;
+        let layer = format!("{} bytes", metadata.len());
+        let (config, annotations) = (Config::default(), BTreeMap::new());
+        Ok(Self { given: given.to_owned(), config, annotations, layers: vec![layer], tree: Arc::new(tree) })
     }
 
     /// Reads the image that `top`, an index or a manifest, leads to among `blobs`.

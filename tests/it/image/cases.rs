@@ -10,6 +10,9 @@ macro_rules! long {
     };
 }
 
+/// A case that umoci refuses, and GNU tar unpacks.
+pub const OF_GNU: &str = "sparse files of old GNU tar";
+
 pub struct Case {
     pub name: &'static str,
     pub layers: Vec<Layer>,
@@ -216,12 +219,17 @@ pub fn all() -> Vec<Case> {
             "sparse files of pax 0.1",
             vec![
                 layer()
-                    .pax(&[("GNU.sparse.map", "1,2,6,3"), ("GNU.sparse.name", "s.py"), ("GNU.sparse.size", "9")])
+                    .pax(&[
+                        ("GNU.sparse.numblocks", "2"),
+                        ("GNU.sparse.map", "1,2,6,3"),
+                        ("GNU.sparse.name", "s.py"),
+                        ("GNU.sparse.size", "9"),
+                    ])
                     .bytes("GNUSparseFile.0/s.py", 0o644, b"abcde"),
             ],
             &["s.py \\0ab\\0\\0\\0cde"],
         ),
-        case("sparse files of old GNU tar", vec![old_sparse()], &["o.py o1", "s.py \\0ab\\0\\0\\0cde"]),
+        case(OF_GNU, vec![old_sparse()], &["o.py o1", "s.py \\0*512a*512\\0*512bcdef"]),
         case(
             "an empty layer between",
             vec![base(), layer(), layer().file("a/.wh.b", "")],
@@ -251,14 +259,16 @@ fn sparse(map: &str, stored: &[u8]) -> Vec<u8> {
     content
 }
 
+/// GNU tar's parts fill whole blocks.
 fn old_sparse() -> Layer {
-    let mut header = header(b'S', "s.py", 0o644, 5);
+    let mut header = header(b'S', "s.py", 0o644, 517);
     let gnu = header.as_gnu_mut().unwrap();
-    gnu.set_real_size(9);
-    for (part, (offset, length)) in gnu.sparse.iter_mut().zip([(1, 2), (6, 3)]) {
+    gnu.set_real_size(1541);
+    for (part, (offset, length)) in gnu.sparse.iter_mut().zip([(512, 512), (1536, 5)]) {
         part.set_offset(offset);
         part.set_length(length);
     }
     header.set_cksum();
-    layer().block(header.as_bytes(), b"abcde").file("o.py", "o1")
+    let content = [&[b'a'; 512], b"bcdef".as_slice()].concat();
+    layer().block(header.as_bytes(), &content).file("o.py", "o1")
 }

@@ -227,3 +227,25 @@ fn archives_that_are_none() {
     assert_said(&read(&Packed::Gzip.pack(&cut)[..300]), &["it ends early"]);
     assert!(archive(&put(folder.path(), "z.tar.gz", &Packed::Gzip.pack(&cut))).is_ok());
 }
+
+#[test]
+fn files_of_apptainer_that_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |bytes: &[u8]| {
+        let path = put(folder.path(), "x.sif", bytes);
+        said(Image::of_sif("sif:x", &path, &options(None)).map(|image| Inventory::of_image(image, &Options::default())))
+    };
+    assert_said(&read(b""), &["neither a SIF file nor a squashfs"]);
+    assert_said(&read(&[b'x'; 1000]), &["neither a SIF file nor a squashfs"]);
+    assert_said(&read(&[b"hsqs".as_slice(), &[0xff; 1000]].concat()), &["its squashfs cannot be read"]);
+    let mut sif = vec![0; 4096];
+    sif[32..41].copy_from_slice(b"SIF_MAGIC");
+    assert_said(&read(&sif), &["no root filesystem that is a squashfs"]);
+    sif[88..96].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert_said(&read(&sif), &["it says that it has 18446744073709551615 parts"]);
+    sif[88..96].copy_from_slice(&3_u64.to_le_bytes());
+    sif[96..104].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert_said(&read(&sif), &["beyond its end"]);
+    sif[96..104].copy_from_slice(&4090_u64.to_le_bytes());
+    assert_said(&read(&sif), &["beyond its end"]);
+}

@@ -206,3 +206,14 @@ pub fn archived(layout: &Path) -> Layer {
     }
     archive
 }
+
+/// A text on one line: what is there a hundred times and more is counted.
+pub fn shown(text: &str) -> String {
+    let mut out = String::new();
+    let bytes = text.as_bytes();
+    for run in bytes.chunk_by(|a, b| a == b) {
+        let one = if run[0] == 0 { "\\0".to_owned() } else { char::from(run[0]).to_string() };
+        out += &if run.len() < 100 { one.repeat(run.len()) } else { format!("{one}*{}", run.len()) };
+    }
+    out
+}

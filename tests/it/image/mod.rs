@@ -3,6 +3,7 @@
 pub mod cases;
 mod hostile;
 pub mod make;
+mod remote;
 mod same;
 mod semantics;
 mod stored;

@@ -6,7 +6,7 @@ use std::path::Path;
 use gpulock::inventory::{FileKind, Root};
 
 use super::cases;
-use super::make::{Made, Packed};
+use super::make::{Made, Packed, shown};
 
 /// The files of a root as the cases have them.
 pub fn files(root: &Root) -> Vec<String> {
@@ -40,7 +40,7 @@ pub fn files(root: &Root) -> Vec<String> {
             FileKind::File if name.ends_with(".py") => {
                 let text = String::from_utf8(root.read(path, 1 << 20).unwrap()).unwrap();
                 assert_eq!(text.len() as u64, look.size);
-                format!("{name} {}", text.replace('\0', "\\0"))
+                format!("{name} {}", shown(&text))
             }
             FileKind::File => format!("{name} ({})", look.size),
         }
