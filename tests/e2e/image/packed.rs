@@ -47,7 +47,7 @@ fn network_root_one_image_in_all_its_forms() {
     let buildah = Buildah::new(&registry.address);
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
-    let tree = crate::build::base::system(&buildah, folder.path());
+    crate::build::base::system(&buildah, folder.path());
     // Wheels as they are, installed where Debian's Python looks.
     let site = at("site");
     let wheels = ["ctranslate2==4.6.0", "nvidia-cudnn-cu12==9.5.1.17"];
@@ -70,7 +70,7 @@ fn network_root_one_image_in_all_its_forms() {
         succeed(
             buildah
                 .command(&["add", "--quiet", container])
-                .arg(at("other/nvidia/cudnn/lib"))
+                .arg(at("other/nvidia/cudnn/lib/libcudnn.so.9"))
                 .arg("/usr/lib/x86_64-linux-gnu"),
         );
         buildah.run(&["config", "--env", &format!("NVIDIA_REQUIRE_CUDA={REQUIRE}"), container]);
@@ -95,7 +95,8 @@ fn network_root_one_image_in_all_its_forms() {
     }
     let oci = format!("oci:{}:latest", at("oci").display());
     buildah.run(&["push", "--quiet", "localhost/made", &oci]);
-    let copy = |more: &[&str], to: &str| succeed(skopeo(&["copy", "--quiet"]).args(more).args([&oci, to]));
+    let copy =
+        |more: &[&str], to: &str| succeed(skopeo(folder.path(), &["copy", "--quiet"]).args(more).args([&oci, to]));
     copy(&[], &format!("docker-archive:{}:made:latest", at("docker.tar").display()));
     copy(&[], &format!("oci-archive:{}", at("oci.tar").display()));
     copy(&["--dest-compress-format", "zstd", "--dest-compress"], &format!("oci:{}:latest", at("zstd").display()));
@@ -113,12 +114,10 @@ fn network_root_one_image_in_all_its_forms() {
     // From the registry alone, nothing kept before.
     fs::remove_dir_all(at("cache")).unwrap();
     assert_eq!(verdict(folder.path(), &remote, &[], 1).0, expected);
-    drop(tree);
     buildah.run(&["rm", &container]);
     let shown = run::stdout(gpulock(folder.path(), &at("cache")).args(["inspect", &remote]));
     assert!(shown.contains("NVIDIA_REQUIRE_CUDA asks for cuda>=12.8 (driver 570.26), or R535"), "{shown}");
     println!("{shown}");
-    let _ = Command::new("sync").status();
 }
 
 /// A SIF file with a definition and a squashfs as the system that is started.
