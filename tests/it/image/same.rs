@@ -64,7 +64,8 @@ fn the_same_verdict_however_it_is_packed() {
     let place = Place::empty();
     let folder = place.path("root");
     root(&venv, &folder);
-    let flags = ["--gpu", "A100", "--driver", "570.124.06", "--format", "json", "--integrity", "--set-env", "NCCL_DEBUGG=1"];
+    let flags =
+        ["--gpu", "A100", "--driver", "570.124.06", "--format", "json", "--integrity", "--set-env", "NCCL_DEBUGG=1"];
     let run = |subject: &str, code: i32| {
         let arguments = [&["verify", subject][..], &flags].concat();
         verdict(&place.run(&arguments).code(code))
