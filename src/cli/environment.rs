@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::fail_on::FailOn;
+use super::subject::Reader;
 use super::{Form, Globals, output};
 use crate::check::rule::library_modified::expected;
 use crate::check::{self, Case, Findings, Locked, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::inventory::image::Image;
 use crate::inventory::integrity::{self, Expected, Verdict};
-use crate::inventory::{Inventory, Library, Options, Role};
+use crate::inventory::{Inventory, Library, Options, Role, Root};
 use crate::link::LinkModel;
 use crate::lock::Lock;
 use crate::manifest::{self, Check, Target};
@@ -34,6 +36,8 @@ pub struct Question<'a> {
     pub matrix: &'a Matrix,
     /// Levels of the rules.
     pub checks: &'a BTreeMap<String, Check>,
+    /// How it is read.
+    pub reader: Reader<'a>,
 }
 
 /// What it came to.
@@ -73,10 +77,10 @@ impl Judged {
 /// # Errors
 /// A subject that cannot be read, a GPU or driver that is unknown.
 pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
-    let Question { subject, lock, target, variables, integrity, matrix, checks } = question;
+    let Question { subject, lock, target, variables, integrity, matrix, checks, reader } = question;
     let machine = target.map(|target| machine(target, matrix)).transpose()?;
     let options = Options { variables, ..Options::default() };
-    let inventory = Inventory::read(subject, &options)?;
+    let inventory = reader.read(subject, &options)?;
     let links = LinkModel::new(&inventory, matrix.dlopen()?);
     let locked = match (lock, target) {
         (Some(lock), Some(target)) => lock.target(&target.name).map(|target| Locked { lock, target }),
@@ -93,7 +97,10 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         digests: digests.as_ref(),
         locked,
     };
-    let findings = check::run(&case, checks)?;
+    let mut findings = check::run(&case, checks)?;
+    if let Some(image) = &inventory.image {
+        findings.findings.iter_mut().for_each(|finding| name_layers(finding, image, &inventory.root));
+    }
     let is_library = |library: &&Arc<Library>| library.role == Role::Library;
     let libraries: Vec<_> = inventory.libraries().iter().filter(is_library).collect();
     Ok(Judged {
@@ -106,6 +113,25 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         bytes: libraries.iter().map(|library| library.size).sum(),
         warnings: machine.map(|machine| machine.warnings).unwrap_or_default(),
     })
+}
+
+/// Says which layers of an image the files of a finding are from, and what made those.
+fn name_layers(finding: &mut Diagnostic, image: &Image, root: &Root) {
+    let files = finding.evidence.iter().map(|evidence| match evidence {
+        Evidence::Elf { path, .. } => path,
+        Evidence::Observed { what, .. } => what,
+        Evidence::Span { file, .. } => file,
+        Evidence::Fact { claim, .. } => claim,
+    });
+    let files = finding.subject.iter().chain(files).filter(|path| path.starts_with('/'));
+    let origins = files.filter_map(|path| image.origin(&root.resolve(Path::new(path)).ok()?));
+    let layers: BTreeMap<usize, Option<&str>> = origins.collect();
+    let count = image.layers.len();
+    let words = |(layer, made_by): (usize, Option<&str>)| {
+        let by = made_by.unwrap_or(image.layers[layer - 1].as_str());
+        Evidence::observed(format!("layer {layer} of {count}"), by)
+    };
+    finding.evidence.extend(layers.into_iter().map(words));
 }
 
 /// Prints a report in the format that is asked for; `anchors` are files of the project that stand for a finding without a

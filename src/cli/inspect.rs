@@ -4,18 +4,26 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use super::subject::{self, ImageArgs, Reader};
 use super::{Answer, Form, Globals, output};
+use crate::check::{self, Case, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::elf::{Object, Problem, Unreadable};
-use crate::inventory::{self, file::read_objects};
+use crate::inventory::{self, Inventory, Options, file::read_objects};
+use crate::link::LinkModel;
+use crate::python::Platform;
+use crate::report;
+use crate::report::image::InspectedImage;
 use crate::report::inspect::{self, Inspected};
 
 /// Flags of `gpulock inspect`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Shared libraries and programs
+    /// Shared libraries and programs, or images: image:FILE, oci:DIR, sif:FILE, registry:NAME
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    images: ImageArgs,
 }
 
 /// Runs it. What can be read is shown, also where something else cannot.
@@ -23,6 +31,9 @@ pub struct Args {
 /// # Errors
 /// A file that cannot be read.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    if args.files.iter().any(|file| subject::is_image(file)) {
+        return images(args, globals);
+    }
     let objects = read_objects(&args.files);
     let files: Vec<(&PathBuf, &Result<Object, Unreadable>)> = args.files.iter().zip(&objects).collect();
     let is_elf = |object: &Result<Object, Unreadable>| {
@@ -57,6 +68,48 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return Ok(Answer::Unanswered);
     }
     Ok(if objects.iter().any(is_elf) { Answer::Yes } else { Answer::Nothing })
+}
+
+/// Says of images what they demand of a machine.
+fn images(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+    if let Some(other) = args.files.iter().find(|file| !subject::is_image(file)) {
+        let seen = Evidence::observed("command line", inventory::shown(other));
+        let problem = Diagnostic::error("usage", "images and files are not shown at once", seen);
+        return Err(Failure::unanswerable(problem.fix("inspect the files in a command of their own")));
+    }
+    let matrix = globals.matrix()?;
+    let reader = Reader { globals, images: &args.images, platform: Platform::default() };
+    let inventories: Vec<Inventory> =
+        args.files.iter().map(|file| reader.read(file, &Options::default())).collect::<Result<_, _>>()?;
+    let mut is_gpu_stack = false;
+    let mut shown = Vec::new();
+    for inventory in &inventories {
+        let Some(image) = &inventory.image else { continue };
+        let links = LinkModel::new(inventory, matrix.dlopen()?);
+        let case = Case {
+            offers: Default::default(),
+            inventory,
+            links: &links,
+            matrix: &matrix,
+            machine: None,
+            glibc: None,
+            digests: None,
+            locked: None,
+        };
+        is_gpu_stack |= stack::is_gpu_stack(inventory, &matrix)?;
+        shown.push(InspectedImage {
+            given: &image.given,
+            platform: image.config.platform.as_deref(),
+            layers: image.layers.len(),
+            command: &image.config.command,
+            answer: check::image::answer(&case)?,
+        });
+    }
+    match globals.form() {
+        Form::Human => output::human(globals, &report::image::human(&shown))?,
+        Form::Json => output::write(globals, &report::image::json(&shown))?,
+    }
+    Ok(if is_gpu_stack { Answer::Yes } else { Answer::Nothing })
 }
 
 /// What is wrong with a file. That it is not ELF is no error: `inspect *` meets many such.

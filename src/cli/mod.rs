@@ -18,6 +18,7 @@ mod progress;
 mod resolve;
 mod schema;
 mod source;
+mod subject;
 mod summary;
 mod switch;
 mod verify;

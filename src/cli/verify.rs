@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use super::environment::{self, Question, blank, of_lock};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
+use super::subject::{ImageArgs, Reader, platform};
 use super::{Answer, Globals};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure};
@@ -20,7 +21,7 @@ use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 /// Flags of `gpulock verify`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Virtual environment, site-packages, root filesystem, shared library or wheel [default: .venv]
+    /// Virtual environment, site-packages, root filesystem, shared library, wheel, image:FILE, oci:DIR, sif:FILE, registry:NAME [default: .venv]
     #[arg(value_name = "SUBJECT")]
     subject: Option<PathBuf>,
     #[command(flatten)]
@@ -49,6 +50,8 @@ pub struct Args {
     /// The least severity that fails
     #[arg(long, value_enum, default_value = "error", env = "GPULOCK_FAIL_ON")]
     fail_on: FailOn,
+    #[command(flatten)]
+    images: ImageArgs,
 }
 
 /// Runs it.
@@ -74,6 +77,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         integrity: args.integrity,
         matrix: &matrix,
         checks: &checks,
+        reader: Reader { globals, images: &args.images, platform: platform(target.as_ref()) },
     };
     let judged = environment::judge(question)?;
     globals.tell(judged.warnings.iter().chain(&ignored));

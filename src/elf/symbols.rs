@@ -4,6 +4,7 @@
 //! for the few that a message needs. Rules: glibc `elf/dl-lookup.c`.
 
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
 
 use goblin::elf::section_header::SHN_ABS;
 use goblin::elf::sym::{
@@ -204,6 +205,13 @@ impl Symbols {
         let source = Source::new(file);
         let record = self.record(&source, symbol)?;
         self.strings.text(&source, u32_at(&record, 0).into())
+    }
+
+    /// Where table and names are in the file: what [`name`](Self::name) reads.
+    pub fn places(&self) -> [Range<u64>; 2] {
+        let symbols = self.imports.iter().chain(&self.definitions).map(|entry| u64::from(entry.symbol) + 1);
+        let end = self.table.saturating_add(symbols.max().unwrap_or(0).saturating_mul(RECORD as u64));
+        [self.table..end, self.strings.offset..self.strings.end]
     }
 
     /// Value and size of the symbol with that number.

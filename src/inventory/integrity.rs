@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use super::{Root, Unresolved, parallel};
+use crate::elf::ReadAt as _;
 
 /// What a file must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,25 +45,28 @@ pub fn verify(root: &Root, files: &[Expected], jobs: Option<usize>) -> Vec<Verdi
 }
 
 fn size(root: &Root, file: &Expected) -> u64 {
-    let path = root.resolve(&file.path).map(|path| root.outside(&path));
-    path.ok().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |metadata| metadata.len())
+    root.resolve(&file.path).ok().and_then(|path| root.look(&path).ok()).map_or(0, |look| look.size)
 }
 
 fn judge(root: &Root, expected: &Expected) -> Verdict {
-    let (mut file, metadata) = match root.open(&expected.path) {
+    let file = match root.open(&expected.path) {
         Ok(open) => open,
         Err(Unresolved::Missing) => return Verdict::Missing,
         Err(other) => return Verdict::Unreadable(other.to_string()),
     };
-    if expected.size.is_some_and(|size| size != metadata.len()) {
-        return Verdict::Size(metadata.len());
+    if expected.size.is_some_and(|size| size != file.len()) {
+        return Verdict::Size(file.len());
     }
+    if let Some(known) = file.known_sha256() {
+        return if known == expected.sha256 { Verdict::Same } else { Verdict::Content(known) };
+    }
+    let mut reader = file.reader();
     let mut hash = Sha256::new();
     let mut part = vec![0; PART];
     // A file that grows while it is read must not be read for ever.
-    let mut left = metadata.len();
+    let mut left = file.len();
     while left > 0 {
-        match file.read(&mut part) {
+        match reader.read(&mut part) {
             Ok(0) => break,
             Ok(count) => {
                 hash.update(&part[..count]);

@@ -1,13 +1,12 @@
 //! A library of the subject or of its root, and what its file says.
 
 use std::collections::HashMap;
-use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{self, OpenFile};
+use super::root::{FileKind, Look};
 use super::walk::Candidate;
 use super::{Root, Trouble, TroubleKind, Unresolved, parallel, shown};
 use crate::elf::{Object, ReadAt, Unreadable};
@@ -48,53 +47,49 @@ pub struct Library {
 /// What the GNU linker takes for a library, though it is text that names others; only a compiler meets it.
 const LINKER_SCRIPTS: [&[u8]; 3] = [b"INPUT", b"GROUP", b"OUTPUT_FORMAT"];
 
-pub(super) fn inode(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
-}
-
 /// Reads the candidates, on `threads` threads, each inode once; what turns out to be no ELF file is left out, unless its
 /// name promises one. Names and packages are filled in later.
 pub(super) fn read(root: &Root, candidates: &[Candidate], threads: usize) -> (Vec<Library>, Vec<Trouble>) {
     let looked = parallel::map(threads, candidates, |candidate| look(root, candidate));
     let mut troubles = Vec::new();
-    let mut files: Vec<Seen> = Vec::new();
+    let mut files: Vec<Found> = Vec::new();
     let mut by_inode: HashMap<(u64, u64), usize> = HashMap::new();
     for (candidate, looked) in candidates.iter().zip(looked) {
         match looked {
-            Look::None => {}
-            Look::Trouble(why) => troubles.push(Trouble::new(TroubleKind::Library, candidate.place.clone(), why)),
-            Look::File(path, metadata) => {
-                let at = *by_inode.entry(inode(&metadata)).or_insert(files.len());
+            Seen::None => {}
+            Seen::Trouble(why) => troubles.push(Trouble::new(TroubleKind::Library, candidate.place.clone(), why)),
+            Seen::File(path, look) => {
+                let at = *by_inode.entry(look.inode).or_insert(files.len());
                 match files.get_mut(at) {
-                    None => files.push(Seen { candidate, path, metadata, others: Vec::new() }),
-                    Some(seen) => {
+                    None => files.push(Found { candidate, path, look, others: Vec::new() }),
+                    Some(found) => {
                         // The file itself comes before links to it.
                         let mut other = candidate;
-                        if seen.candidate.link && !candidate.link || !seen.candidate.certain && candidate.certain {
-                            std::mem::swap(&mut seen.candidate, &mut other);
+                        if found.candidate.link && !candidate.link || !found.candidate.certain && candidate.certain {
+                            std::mem::swap(&mut found.candidate, &mut other);
                         }
-                        seen.others.push(other.place.clone());
+                        found.others.push(other.place.clone());
                     }
                 }
             }
         }
     }
-    let size = |seen: &Seen<'_>| seen.metadata.len();
-    let libraries = parallel::largest_first(threads, &files, size, |seen| seen.read(root));
+    let size = |found: &Found<'_>| found.look.size;
+    let libraries = parallel::largest_first(threads, &files, size, |found| found.read(root));
     let mut libraries: Vec<Library> = libraries.into_iter().flatten().collect();
     libraries.sort_by(|a, b| a.place.cmp(&b.place));
     (libraries, troubles)
 }
 
 /// Reads a file that was asked for by `place`.
-pub(super) fn read_on_demand(root: &Root, place: &Path, path: PathBuf, metadata: &Metadata) -> Library {
-    let object = file::read_object(&root.outside(&path));
+pub(super) fn read_on_demand(root: &Root, place: &Path, path: PathBuf, look: Look) -> Library {
+    let object = root.open_resolved(&path).map_err(file::unopened).and_then(|file| Object::read(&file));
     Library {
         name: shown(place),
         place: place.to_owned(),
         others: Vec::new(),
-        size: metadata.len(),
-        inode: inode(metadata),
+        size: look.size,
+        inode: look.inode,
         role: Role::Library,
         object,
         package: None,
@@ -103,45 +98,45 @@ pub(super) fn read_on_demand(root: &Root, place: &Path, path: PathBuf, metadata:
 }
 
 /// A candidate at first sight.
-enum Look {
+enum Seen {
     /// Nothing to read: a link that leads nowhere, a file that is no program.
     None,
     Trouble(String),
-    File(PathBuf, Metadata),
+    File(PathBuf, Look),
 }
 
-fn look(root: &Root, candidate: &Candidate) -> Look {
+fn look(root: &Root, candidate: &Candidate) -> Seen {
     let path = if candidate.link {
         match root.resolve(&candidate.place) {
             Ok(path) => path,
-            Err(Unresolved::Missing) => return Look::None,
-            Err(other) => return Look::Trouble(other.to_string()),
+            Err(Unresolved::Missing) => return Seen::None,
+            Err(other) => return Seen::Trouble(other.to_string()),
         }
     } else {
         candidate.place.clone()
     };
-    match std::fs::metadata(root.outside(&path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Look::None,
-        Err(error) => Look::Trouble(error.to_string()),
-        Ok(metadata) if !metadata.is_file() => match candidate.certain && !metadata.is_dir() {
-            true => Look::Trouble("it leads to what is not a regular file".into()),
-            false => Look::None,
+    match root.look(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::None,
+        Err(error) => Seen::Trouble(error.to_string()),
+        Ok(look) if look.kind != FileKind::File => match candidate.certain && look.kind != FileKind::Folder {
+            true => Seen::Trouble("it leads to what is not a regular file".into()),
+            false => Seen::None,
         },
-        Ok(metadata) if candidate.role == Role::Program && metadata.mode() & 0o111 == 0 => Look::None,
-        Ok(metadata) => Look::File(path, metadata),
+        Ok(look) if candidate.role == Role::Program && look.mode & 0o111 == 0 => Seen::None,
+        Ok(look) => Seen::File(path, look),
     }
 }
 
-struct Seen<'a> {
+struct Found<'a> {
     candidate: &'a Candidate,
     path: PathBuf,
-    metadata: Metadata,
+    look: Look,
     others: Vec<PathBuf>,
 }
 
-impl Seen<'_> {
+impl Found<'_> {
     fn read(&self, root: &Root) -> Option<Library> {
-        let object = match file::open(&root.outside(&self.path)) {
+        let object = match root.open_resolved(&self.path).map_err(file::unopened) {
             Ok(file) if !begins_as_elf(&file) && (!self.candidate.certain || is_linker_script(&file)) => return None,
             Ok(file) => Object::read(&file),
             // Whether it is one nobody knows, unless its name says so.
@@ -153,8 +148,8 @@ impl Seen<'_> {
             place: self.candidate.place.clone(),
             others: self.others.clone(),
             name: String::new(),
-            size: self.metadata.len(),
-            inode: inode(&self.metadata),
+            size: self.look.size,
+            inode: self.look.inode,
             role: self.candidate.role,
             object,
             package: None,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::file::OpenFile;
+use super::image::Image;
+use super::root::FileKind;
 use super::{Distribution, DriverFile, Library, Loader, PythonEnvironment, Root, Subject, library, shown};
 
 /// What to take into account besides the files.
@@ -67,6 +69,8 @@ pub struct Inventory {
     pub variables: BTreeMap<String, String>,
     /// What could not be read.
     pub troubles: Vec<Trouble>,
+    /// The image that it is, if it is one.
+    pub image: Option<Image>,
     pub(super) libraries: Vec<Arc<Library>>,
     pub(super) known: Known,
     /// Where a wheel was unpacked; vanishes with this.
@@ -108,28 +112,27 @@ impl Inventory {
     /// The names of symbols of a library, by their numbers in its symbol table, read from its file again; `None` for those
     /// that can no longer be read.
     pub fn symbol_names(&self, library: &Library, symbols: &[u32]) -> Vec<Option<String>> {
-        let file = super::file::OpenFile::open(&self.root.outside(&library.path)).ok();
+        let file = self.open(library).ok();
         let Some((object, file)) = library.object.as_ref().ok().zip(file) else { return vec![None; symbols.len()] };
         symbols.iter().map(|symbol| object.symbols.name(&file, *symbol).ok()).collect()
     }
 
     fn find(&self, path: &Path) -> Option<Arc<Library>> {
         let file = self.root.resolve(path).ok()?;
-        let metadata = std::fs::metadata(self.root.outside(&file)).ok().filter(std::fs::Metadata::is_file)?;
-        let inode = library::inode(&metadata);
+        let look = self.root.look(&file).ok().filter(|look| look.kind == FileKind::File)?;
         let lock = |poisoned: std::sync::PoisonError<_>| poisoned.into_inner();
-        if let Some(known) = self.known.inodes.lock().unwrap_or_else(lock).get(&inode) {
+        if let Some(known) = self.known.inodes.lock().unwrap_or_else(lock).get(&look.inode) {
             return Some(Arc::clone(known));
         }
-        let read = Arc::new(library::read_on_demand(&self.root, path, file, &metadata));
+        let read = Arc::new(library::read_on_demand(&self.root, path, file, look));
         // Another thread may have been faster; all get the same.
-        Some(Arc::clone(self.known.inodes.lock().unwrap_or_else(lock).entry(inode).or_insert(read)))
+        Some(Arc::clone(self.known.inodes.lock().unwrap_or_else(lock).entry(look.inode).or_insert(read)))
     }
     /// A link at `path` that leads to nothing: how reports name it, and what it names.
     pub fn dangling(&self, path: &Path) -> Option<(String, PathBuf)> {
         let folder = self.root.resolve(path.parent()?).ok()?;
         let place = folder.join(path.file_name()?);
-        let to = std::fs::read_link(self.root.outside(&place)).ok()?;
+        let to = self.root.read_link(&place).ok()?;
         let below =
             self.pythons.iter().flat_map(|python| &python.site_packages).find_map(|site| place.strip_prefix(site).ok());
         Some((shown(below.unwrap_or(&place)), to)).filter(|_| self.root.resolve(&place).is_err())
@@ -140,6 +143,6 @@ impl Inventory {
     /// # Errors
     /// When it is gone or may not be read.
     pub fn open(&self, library: &Library) -> std::io::Result<OpenFile> {
-        OpenFile::open(&self.root.outside(&library.path))
+        self.root.open_resolved(&library.path)
     }
 }

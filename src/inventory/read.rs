@@ -1,7 +1,10 @@
 //! Reads a subject: takes a path, gives its [`Inventory`].
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::image::Image;
 use super::model::Known;
 use super::subject::{self, Subject, SubjectKind};
 use super::walk::{self, Candidate, Start, Walked};
@@ -28,12 +31,33 @@ impl Inventory {
             subject.path = root.resolve(folder.path()).unwrap_or_else(|_| folder.path().to_owned());
             unpacked = Some(folder);
         }
+        Ok(Self::of(subject, root, unpacked, threads, options.variables.clone()))
+    }
+
+    /// Reads the files of an image; the variables of its configuration come before those of `options`.
+    pub fn of_image(image: Image, options: &Options) -> Self {
+        let given = PathBuf::from(&image.given);
+        let subject = Subject { kind: SubjectKind::Image, given, path: PathBuf::from("/") };
+        let root = Root::of_image(Arc::clone(&image.tree));
+        let mut variables = image.config.variables.clone();
+        variables.extend(options.variables.clone());
+        let inventory = Self::of(subject, root, None, parallel::threads(options.jobs), variables);
+        Self { image: Some(image), ..inventory }
+    }
+
+    fn of(
+        subject: Subject,
+        root: Root,
+        unpacked: Option<tempfile::TempDir>,
+        threads: usize,
+        variables: BTreeMap<String, String>,
+    ) -> Self {
         let mut pythons = pythons(&root, &subject);
         let walked = match subject.kind {
             SubjectKind::Library => single(&subject),
-            kind => walk::walk(&root, &starts(&subject, &pythons), kind == SubjectKind::RootFilesystem, threads),
+            kind => walk::walk(&root, &starts(&subject, &pythons), kind.is_root(), threads),
         };
-        if subject.kind == SubjectKind::RootFilesystem {
+        if subject.kind.is_root() {
             pythons = python::of_marks(&root, &walked.marks);
         }
         let mut troubles = walked.troubles;
@@ -53,9 +77,10 @@ impl Inventory {
             trouble.name = names.of(&trouble.path);
         }
         let libraries = library::share(libraries);
-        Ok(Self {
+        Self {
             known: Known::new(&libraries),
-            variables: options.variables.clone(),
+            variables,
+            image: None,
             subject,
             root,
             pythons,
@@ -65,7 +90,7 @@ impl Inventory {
             troubles,
             libraries,
             _unpacked: unpacked,
-        })
+        }
     }
 }
 
@@ -81,7 +106,7 @@ fn pythons(root: &Root, subject: &Subject) -> Vec<PythonEnvironment> {
             let site = subject.path.ancestors().find(|folder| python::is_site(folder));
             site.map(|site| python::of_site(root, site)).into_iter().collect()
         }
-        SubjectKind::RootFilesystem => Vec::new(),
+        SubjectKind::RootFilesystem | SubjectKind::Image => Vec::new(),
     }
 }
 
@@ -133,10 +158,10 @@ impl<'a> Names<'a> {
     fn new(subject: &'a Subject, pythons: &'a [PythonEnvironment]) -> Self {
         let mut folders: Vec<&Path> = match subject.kind {
             // Its files have their own names.
-            SubjectKind::RootFilesystem => Vec::new(),
+            kind if kind.is_root() => Vec::new(),
             _ => pythons.iter().flat_map(|python| &python.site_packages).map(PathBuf::as_path).collect(),
         };
-        if !matches!(subject.kind, SubjectKind::RootFilesystem | SubjectKind::Library) {
+        if !subject.kind.is_root() && subject.kind != SubjectKind::Library {
             folders.push(&subject.path);
         }
         // The innermost first.

@@ -5,12 +5,16 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io;
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+use super::file::OpenFile;
+use super::image::Tree;
+use crate::elf::ReadAt as _;
 
 /// As many links as Linux follows on the way to one file (MAXSYMLINKS).
 const LINKS: usize = 40;
@@ -19,12 +23,89 @@ const LONGEST: usize = 4096;
 /// Opening must not wait for a writer, should a file have become a pipe meanwhile (O_NONBLOCK).
 const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
 
-/// A folder that is `/` to what lies in it; `/` itself for this machine.
+/// A folder that is `/` to what lies in it, `/` itself for this machine, or the files of an image.
 #[derive(Debug)]
 pub struct Root {
-    folder: PathBuf,
+    files: Files,
     /// Folders by the path that was asked for; `None` for those that do not exist.
     folders: Mutex<HashMap<PathBuf, Option<PathBuf>>>,
+}
+
+/// Where the files are.
+#[derive(Debug)]
+enum Files {
+    /// Below a folder of this machine.
+    Folder(PathBuf),
+    /// In an image.
+    Image(Arc<Tree>),
+}
+
+/// What kind of thing a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+}
+
+impl FileKind {
+    /// With its article, as messages have it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Folder => "a folder",
+            Self::Link => "a link",
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        }
+    }
+}
+
+impl From<FileType> for FileKind {
+    fn from(kind: FileType) -> Self {
+        match () {
+            () if kind.is_file() => Self::File,
+            () if kind.is_dir() => Self::Folder,
+            () if kind.is_symlink() => Self::Link,
+            () if kind.is_fifo() => Self::Pipe,
+            () if kind.is_socket() => Self::Socket,
+            () => Self::Device,
+        }
+    }
+}
+
+/// What is known of a path without opening it.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// What it is.
+    pub kind: FileKind,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Device and inode.
+    pub inode: (u64, u64),
+}
+
+impl From<Metadata> for Look {
+    fn from(metadata: Metadata) -> Self {
+        Self {
+            kind: metadata.file_type().into(),
+            size: metadata.len(),
+            mode: metadata.mode(),
+            inode: (metadata.dev(), metadata.ino()),
+        }
+    }
 }
 
 /// Why a path leads nowhere.
@@ -41,27 +122,67 @@ pub enum Unresolved {
 impl Root {
     /// The root whose files lie in `folder`, an absolute path without links.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), folders: Mutex::default() }
+        Self { files: Files::Folder(folder.into()), folders: Mutex::default() }
     }
 
-    /// The folder itself, as this machine names it.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The root that an image's files make up.
+    pub(super) fn of_image(tree: Arc<Tree>) -> Self {
+        Self { files: Files::Image(tree), folders: Mutex::default() }
     }
 
-    /// Whether it is this machine's own root.
-    pub fn is_machine(&self) -> bool {
-        self.folder == Path::new("/")
+    /// The files of the image that it is, if it is one.
+    pub fn image(&self) -> Option<&Tree> {
+        match &self.files {
+            Files::Folder(_) => None,
+            Files::Image(tree) => Some(tree),
+        }
     }
 
-    /// How this machine names a path that [`resolve`](Self::resolve) gave.
-    pub fn outside(&self, inside: &Path) -> PathBuf {
-        self.folder.join(inside.strip_prefix("/").unwrap_or(inside))
+    /// What lies at `path`, itself a link or not; the folders on the way are no links.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn look(&self, path: &Path) -> io::Result<Look> {
+        match &self.files {
+            Files::Folder(folder) => fs::symlink_metadata(outside(folder, path)).map(Look::from),
+            Files::Image(tree) => tree.look(path),
+        }
     }
 
-    /// The inner path of a file that this machine names without links; `None` where it lies elsewhere.
-    pub fn inside(&self, outside: &Path) -> Option<PathBuf> {
-        Some(Path::new("/").join(outside.strip_prefix(&self.folder).ok()?))
+    /// What the link at `path` names.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        match &self.files {
+            Files::Folder(folder) => fs::read_link(outside(folder, path)),
+            Files::Image(tree) => tree.read_link(path),
+        }
+    }
+
+    /// What lies in the folder at `path`, which [`resolve`](Self::resolve) gave, with what each is; in no order.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn entries(&self, path: &Path) -> io::Result<Vec<(OsString, FileKind)>> {
+        match &self.files {
+            Files::Folder(folder) => fs::read_dir(outside(folder, path))?
+                .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?.into()))))
+                .collect(),
+            Files::Image(tree) => tree.entries(path),
+        }
+    }
+
+    /// Opens the regular file at `path`, which [`resolve`](Self::resolve) gave; never a pipe, a device or a socket, which
+    /// may block or act when opened.
+    ///
+    /// # Errors
+    /// Those of the file system, and a file that is none.
+    pub fn open_resolved(&self, path: &Path) -> io::Result<OpenFile> {
+        match &self.files {
+            Files::Folder(folder) => OpenFile::open(&outside(folder, path)),
+            Files::Image(tree) => tree.open(path),
+        }
     }
 
     /// The path without links of the existing file that `path` leads to.
@@ -106,54 +227,63 @@ impl Root {
                 continue;
             }
             at.push(&part);
-            let outside = self.outside(&at);
-            let metadata = fs::symlink_metadata(&outside).map_err(Unresolved::from)?;
-            if metadata.file_type().is_symlink() {
+            let kind = self.look(&at).map_err(Unresolved::from)?.kind;
+            if kind == FileKind::Link {
                 links += 1;
                 if links > LINKS {
                     return Err(Unresolved::Loop);
                 }
-                let target = fs::read_link(&outside).map_err(Unresolved::from)?;
+                let target = self.read_link(&at).map_err(Unresolved::from)?;
                 at.pop();
                 push(&mut rest, &mut at, &target);
-            } else if !rest.is_empty() && !metadata.is_dir() {
+            } else if !rest.is_empty() && kind != FileKind::Folder {
                 return Err(Unresolved::Missing);
             }
         }
         Ok(at)
     }
 
-    /// Opens a regular file for reading; never a pipe, a device or a socket, which may block or act when opened.
+    /// Opens the regular file that `path` leads to.
     ///
     /// # Errors
-    /// Those of [`resolve`](Self::resolve) and of the file system, and a file that is none.
-    pub fn open(&self, path: &Path) -> Result<(File, Metadata), Unresolved> {
-        open_regular(&self.outside(&self.resolve(path)?)).map_err(Unresolved::from)
+    /// Those of [`resolve`](Self::resolve) and of [`open_resolved`](Self::open_resolved).
+    pub fn open(&self, path: &Path) -> Result<OpenFile, Unresolved> {
+        self.open_resolved(&self.resolve(path)?).map_err(Unresolved::from)
     }
 
     /// The content of a regular file, if it is there, can be read and has at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Unresolved> {
-        read_regular(&self.outside(&self.resolve(path)?), limit).map_err(Unresolved::from)
+        read(&self.open(path)?, limit).map_err(Unresolved::from)
     }
 
     /// Names in a folder, sorted; nothing where it is none or cannot be read.
     pub fn list(&self, path: &Path) -> Vec<OsString> {
         let Ok(folder) = self.resolve(path) else { return Vec::new() };
-        let entries = fs::read_dir(self.outside(&folder)).into_iter().flatten().flatten();
-        let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
+        let entries = self.entries(&folder).unwrap_or_default();
+        let mut names: Vec<OsString> = entries.into_iter().map(|(name, _)| name).collect();
         names.sort();
         names
     }
 
+    /// What `path` leads to.
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        Some(self.look(&self.resolve(path).ok()?).ok()?.kind)
+    }
+
     /// Whether `path` leads to a folder.
     pub fn is_folder(&self, path: &Path) -> bool {
-        self.resolve(path).is_ok_and(|path| self.outside(&path).is_dir())
+        self.kind(path) == Some(FileKind::Folder)
     }
 
     /// Whether `path` leads to a regular file.
     pub fn is_file(&self, path: &Path) -> bool {
-        self.resolve(path).is_ok_and(|path| self.outside(&path).is_file())
+        self.kind(path) == Some(FileKind::File)
     }
+}
+
+/// How this machine names a path inside `folder`.
+fn outside(folder: &Path, inside: &Path) -> PathBuf {
+    folder.join(inside.strip_prefix("/").unwrap_or(inside))
 }
 
 /// Puts the parts of `path` on top of `rest`; an absolute path begins at the root.
@@ -180,34 +310,27 @@ pub(super) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Reads such a file, refusing more than `limit` bytes.
-pub(super) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    use std::io::Read;
-    let (file, metadata) = open_regular(path)?;
+/// Reads all of a file, refusing more than `limit` bytes.
+fn read(file: &OpenFile, limit: u64) -> io::Result<Vec<u8>> {
     let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"));
-    if metadata.len() > limit {
+    if file.len() > limit {
         return Err(too_large());
     }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-    file.take(limit + 1).read_to_end(&mut bytes)?;
+    let mut bytes = Vec::with_capacity(file.len() as usize + 1);
+    file.reader().take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
 }
 
 fn refuse_special(metadata: &Metadata) -> io::Result<()> {
-    let kind = metadata.file_type();
-    if kind.is_file() {
-        return Ok(());
+    match FileKind::from(metadata.file_type()) {
+        FileKind::File => Ok(()),
+        other => Err(not_a_file(other)),
     }
-    let what = if kind.is_dir() {
-        "a folder"
-    } else if kind.is_fifo() {
-        "a named pipe"
-    } else if kind.is_socket() {
-        "a socket"
-    } else {
-        "a device"
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
+}
+
+/// What opening anything but a regular file says.
+pub(super) fn not_a_file(kind: FileKind) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {}, not a regular file", kind.words()))
 }
 
 impl From<io::Error> for Unresolved {

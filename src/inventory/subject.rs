@@ -19,6 +19,8 @@ pub enum SubjectKind {
     Conda,
     /// The root filesystem of a machine, container or image.
     RootFilesystem,
+    /// An image: the files that its layers make up.
+    Image,
     /// A single ELF file.
     Library,
     /// A wheel.
@@ -33,9 +35,15 @@ impl SubjectKind {
             Self::SitePackages => "site-packages",
             Self::Conda => "conda",
             Self::RootFilesystem => "root-filesystem",
+            Self::Image => "image",
             Self::Library => "library",
             Self::Wheel => "wheel",
         }
+    }
+
+    /// Whether it is all of a root filesystem.
+    pub fn is_root(self) -> bool {
+        matches!(self, Self::RootFilesystem | Self::Image)
     }
 }
 

@@ -4,12 +4,11 @@
 //! look at the disk.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use walkdir::{DirEntry, WalkDir};
-
+use super::root::FileKind;
 use super::{Role, Root, Trouble, TroubleKind, parallel};
 
 /// Folders that hold no library of the subject: version control.
@@ -119,44 +118,37 @@ impl Tree<'_> {
     /// Reads a folder and those below it down to `depth`, at which folders are left for later.
     fn read(&self, start: &Start, depth: usize) -> Part {
         let mut part = Part::default();
-        // For the folder, and those on the way to the present one: whether it is one of packages, or lies in one.
-        let mut packages = vec![start.packages];
-        let walk = WalkDir::new(self.root.outside(&start.folder)).min_depth(1).max_depth(depth);
-        // What tells to leave a folder alone comes before all else in it.
-        let mut entries = walk.sort_by_key(|entry| entry.file_name() != ENVIRONMENT).into_iter();
-        while let Some(entry) = entries.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
+        // Folders that are still to be read, and how far down their entries are.
+        let mut rest = vec![(start.clone(), 1)];
+        while let Some((at, level)) = rest.pop() {
+            let entries = match self.root.entries(&at.folder) {
+                Ok(entries) => entries,
                 Err(error) => {
-                    part.found.troubles.push(self.trouble(start, &error));
+                    let why = format!("it cannot be listed: {error}");
+                    part.found.troubles.push(Trouble::new(TroubleKind::Folder, at.folder, why));
                     continue;
                 }
             };
-            packages.truncate(entry.depth());
-            let within = packages.last().is_some_and(|within| *within);
-            let (kind, name) = (entry.file_type(), entry.file_name().as_bytes());
-            if kind.is_dir() {
-                let folder = self.root.inside(entry.path()).and_then(|at| self.folder(&mut part, within, at, name));
+            if entries.iter().any(|(name, kind)| name == ENVIRONMENT && *kind != FileKind::Folder) {
+                if !self.whole && !self.is_start(&at.folder) {
+                    // Another environment, which is no part of this one.
+                    continue;
+                }
+                part.found.marks.push(at.folder.clone());
+            }
+            for (name, kind) in entries {
+                let place = at.folder.join(&name);
+                if kind != FileKind::Folder {
+                    self.file(&mut part, at.packages, place, kind);
+                    continue;
+                }
+                let folder = self.folder(&mut part, at.packages, place, name.as_bytes());
                 // Other starts have their own turn.
                 match folder.filter(|folder| !self.is_start(&folder.folder)) {
-                    None => entries.skip_current_dir(),
-                    Some(folder) => {
-                        packages.push(folder.packages);
-                        if entry.depth() == depth {
-                            part.folders.push(folder);
-                        }
-                    }
+                    Some(folder) if level == depth => part.folders.push(folder),
+                    Some(folder) => rest.push((folder, level + 1)),
+                    None => {}
                 }
-            } else if name == ENVIRONMENT.as_bytes() {
-                let folder = entry.path().parent().and_then(|folder| self.root.inside(folder));
-                if self.whole || folder.as_ref().is_some_and(|folder| self.is_start(folder)) {
-                    part.found.marks.extend(folder);
-                } else {
-                    // Another environment, which is no part of this one.
-                    entries.skip_current_dir();
-                }
-            } else {
-                self.file(&mut part, within, &entry);
             }
         }
         part
@@ -164,12 +156,6 @@ impl Tree<'_> {
 
     fn is_start(&self, folder: &Path) -> bool {
         self.starts.iter().any(|start| start.folder == folder)
-    }
-
-    fn trouble(&self, start: &Start, error: &walkdir::Error) -> Trouble {
-        let folder = error.path().and_then(|path| self.root.inside(path)).unwrap_or_else(|| start.folder.clone());
-        let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-        Trouble::new(TroubleKind::Folder, folder, format!("it cannot be listed: {why}"))
     }
 
     /// A folder within another, marked if its name says so; `None` if it is skipped.
@@ -187,19 +173,18 @@ impl Tree<'_> {
         Some(Start { folder, packages: within || packages })
     }
 
-    fn file(&self, part: &mut Part, within: bool, entry: &DirEntry) {
-        let (kind, name) = (entry.file_type(), entry.file_name().as_bytes());
+    fn file(&self, part: &mut Part, within: bool, place: PathBuf, kind: FileKind) {
+        let Some(name) = place.file_name().map(OsStr::as_bytes) else { return };
         let judged = judge(name).filter(|(role, _)| *role == Role::Library || within);
-        let leads = kind.is_symlink() && within && !self.whole;
-        if judged.is_none() && !leads {
+        let link = kind == FileKind::Link;
+        if judged.is_none() && !(link && within && !self.whole) {
             return;
         }
-        let Some(place) = self.root.inside(entry.path()) else { return };
-        if kind.is_symlink() && !self.whole {
+        if link && !self.whole {
             // In a root filesystem, what a link leads to is reached without it.
-            let real = self.root.resolve(&place).ok().filter(|real| self.root.outside(real).is_dir());
+            let real = self.root.resolve(&place).ok().filter(|real| self.root.is_folder(real));
             if let Some(real) = real {
-                let folder = self.folder(part, within, place, name);
+                let folder = self.folder(part, within, place.clone(), name);
                 // What lies below a start is reached without the link; what holds one is around the subject, not in it.
                 let around = |start: &Start| real.starts_with(&start.folder) || start.folder.starts_with(&real);
                 let reached = self.starts.iter().any(around) || is_kernels(&real);
@@ -208,15 +193,10 @@ impl Tree<'_> {
             }
         }
         let Some((role, certain)) = judged else { return };
-        if kind.is_file() || kind.is_symlink() {
-            part.found.candidates.push(Candidate { place, role, certain, link: kind.is_symlink() });
+        if link || kind == FileKind::File {
+            part.found.candidates.push(Candidate { place, role, certain, link });
         } else if certain {
-            let what = match () {
-                () if kind.is_fifo() => "a named pipe",
-                () if kind.is_socket() => "a socket",
-                () => "a device",
-            };
-            let why = format!("it is {what}, not a file");
+            let why = format!("it is {}, not a file", kind.words());
             part.found.troubles.push(Trouble::new(TroubleKind::Library, place, why));
         }
     }

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem::Finder;
-use walkdir::WalkDir;
 
 use super::file::OpenFile;
+use super::root::FileKind;
 use super::{Root, parallel};
 use crate::elf::{self, ReadAt, Unreadable};
 
@@ -104,16 +104,25 @@ impl Words {
 pub fn python_files(root: &Root, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let Ok(folder) = root.resolve(folder) else { return Ok(Vec::new()) };
     let mut files = Vec::new();
-    for (count, entry) in WalkDir::new(root.outside(&folder)).into_iter().enumerate() {
-        let entry = entry.map_err(|error| error.to_string())?;
-        let python = entry.path().extension().is_some_and(|extension| extension == "py" || extension == "pth");
-        // Some installers make links of files.
-        let is_file = entry.file_type().is_file() || entry.path_is_symlink() && entry.path().is_file();
-        if python && is_file {
-            files.extend(root.inside(entry.path()));
-        }
-        if count == MOST_ENTRIES {
+    let mut folders = vec![folder];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        let entries = root.entries(&folder).map_err(|error| error.to_string())?;
+        count += entries.len();
+        if count > MOST_ENTRIES {
             return Err(format!("it has more than {MOST_ENTRIES} files"));
+        }
+        for (name, kind) in entries {
+            let path = folder.join(name);
+            let python = path.extension().is_some_and(|extension| extension == "py" || extension == "pth");
+            match kind {
+                FileKind::Folder => folders.push(path),
+                // Some installers make links of files.
+                FileKind::File | FileKind::Link if python && (kind == FileKind::File || root.is_file(&path)) => {
+                    files.push(path);
+                }
+                _ => {}
+            }
         }
     }
     files.sort();
@@ -169,8 +178,7 @@ fn words_of(root: &Root, file: &Searched, finders: &Finders) -> Result<BTreeMap<
             finders.find(&text, 0..text.len(), file.form, &mut words);
         }
         Form::Library => {
-            let path = root.resolve(&file.path).map_err(|why| why.to_string())?;
-            let opened = OpenFile::open(&root.outside(&path)).map_err(|error| error.to_string())?;
+            let opened = root.open(&file.path).map_err(|why| why.to_string())?;
             for range in elf::constants(&opened).map_err(|why: Unreadable| why.to_string())? {
                 search_range(&opened, range, finders, &mut words).map_err(|error| error.to_string())?;
             }

@@ -8,10 +8,12 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 50] = [
+pub const RULES: [&str; 54] = [
     "architecture-mismatch",
+    "base-digest-drift",
     "cpu-build-installed",
     "cpu-fallback",
+    "cuda-compat-wrong-target",
     "cuda-major-mixed",
     "cuda-stub-linked",
     "cudnn-major-mismatch",
@@ -40,6 +42,7 @@ pub const RULES: [&str; 50] = [
     "glibc-too-new",
     "gpu-code-jit",
     "gpu-code-missing",
+    "image-driver-floor",
     "library-modified",
     "library-unreadable",
     "libstdcxx-too-old",
@@ -53,6 +56,7 @@ pub const RULES: [&str; 50] = [
     "not-loaded",
     "nvjitlink-mismatch",
     "ptx-jit-unavailable",
+    "second-cudnn-in-image",
     "shadowed-library",
     "symbol-version-missing",
     "torch-abi-mismatch",

@@ -7,6 +7,7 @@
 //! reach neither messages nor the cache.
 
 mod archive;
+mod blob;
 mod cache;
 mod client;
 mod credentials;
@@ -30,6 +31,7 @@ mod verbatim;
 mod wheel;
 
 pub use archive::{OVERLAP, Search};
+pub use blob::RemoteImage;
 pub use client::Client;
 pub use credentials::{Credentials, Environment};
 pub use metadata::Facts as MetadataText;

@@ -23,20 +23,20 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::python::Platform;
 
 /// Manifests of several platforms come first: their digest is the one to lock.
-const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
+pub(super) const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json;q=0.5, \
      application/vnd.docker.distribution.manifest.v2+json;q=0.5";
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// The specification asks registries to take manifests of at least 4 MiB; more are none.
-const LARGEST: u64 = 4 << 20;
+pub(super) const LARGEST: u64 = 4 << 20;
 /// The registry of names that say none, and the host that serves it.
 const DOCKER_HUB: &str = "docker.io";
 const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
 
 /// Registries of images, as flags and environment set them.
 pub struct Registries {
-    transport: Transport,
-    logins: DockerConfig,
+    pub(super) transport: Transport,
+    pub(super) logins: DockerConfig,
     mirrors: BTreeMap<String, Url>,
 }
 
@@ -51,20 +51,23 @@ pub struct Found {
 
 /// An image's name, taken apart.
 #[derive(Debug, PartialEq, Eq)]
-struct Name<'a> {
-    registry: &'a str,
-    repository: String,
-    tag: &'a str,
+pub(super) struct Name<'a> {
+    pub(super) registry: &'a str,
+    pub(super) repository: String,
+    /// A tag, or a digest.
+    pub(super) tag: &'a str,
 }
 
 impl<'a> Name<'a> {
     /// `python:3.11`, `nvidia/cuda:12.8.1-base-ubuntu22.04`, `ghcr.io/astral-sh/uv:0.13.0`.
-    fn of(image: &'a str) -> Self {
+    pub(super) fn of(image: &'a str) -> Self {
+        let (image, digest) = image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
         let (path, tag) = match image.rsplit_once(':') {
             // A colon before a slash is that of a port.
             Some((path, tag)) if !tag.contains('/') => (path, tag),
             _ => (image, "latest"),
         };
+        let tag = digest.unwrap_or(tag);
         match path.split_once('/') {
             Some((host, repository)) if host.contains(['.', ':']) || host == "localhost" => {
                 Self { registry: host, repository: repository.to_owned(), tag }
@@ -186,7 +189,7 @@ impl Registries {
 
     /// Where a registry is, and the host that its login is for: a mirror gets its own, and not that of the registry. One on
     /// this machine is asked without TLS, as Docker does.
-    fn source(&self, registry: &str) -> Result<(IndexSource, String), Failure> {
+    pub(super) fn source(&self, registry: &str) -> Result<(IndexSource, String), Failure> {
         let (url, host) = match self.mirrors.get(registry) {
             Some(mirror) => (mirror.as_str().trim_end_matches('/').to_owned(), authority(mirror)),
             None => {
@@ -213,13 +216,13 @@ fn is_loopback(host: &str) -> bool {
 const CHECK: &str = "check the name of the registry and the network, or name a mirror: --registry-mirror REGISTRY=URL";
 
 /// One image that is asked for.
-struct Question<'a> {
-    registries: &'a Registries,
-    image: &'a str,
-    name: &'a Name<'a>,
-    source: IndexSource,
+pub(super) struct Question<'a> {
+    pub(super) registries: &'a Registries,
+    pub(super) image: &'a str,
+    pub(super) name: &'a Name<'a>,
+    pub(super) source: IndexSource,
     /// The host that a login is for.
-    host: String,
+    pub(super) host: String,
 }
 
 impl Question<'_> {
@@ -276,7 +279,7 @@ impl Question<'_> {
     }
 
     /// The value of Authorization that a challenge asks for.
-    fn answer(&self, challenge: &str, login: &Login) -> Result<String, Failure> {
+    pub(super) fn answer(&self, challenge: &str, login: &Login) -> Result<String, Failure> {
         let (scheme, rest) = challenge.trim().split_once(' ').unwrap_or((challenge, ""));
         if scheme.eq_ignore_ascii_case("basic") {
             let refused = || self.refused(&format!("it asks for a login (Basic); {}", sent(login)));
@@ -320,13 +323,24 @@ impl Question<'_> {
         Failure::unanswerable(Diagnostic::error(code, message, Evidence::observed(place, fact)).fix(fix))
     }
 
-    fn refused(&self, fact: &str) -> Failure {
+    /// There is no such tag, manifest or blob.
+    pub(super) fn missing(&self, path: &str) -> Failure {
+        let fact = format!("{path}: HTTP status 404");
+        self.failure("image-missing-tag", "it is not there", fact, "name an image that is there")
+    }
+
+    /// An answer that is no use.
+    pub(super) fn broken(&self, fact: String) -> Failure {
+        self.failure("image-registry", "the registry's answer cannot be used", fact, CHECK)
+    }
+
+    pub(super) fn refused(&self, fact: &str) -> Failure {
         let fix = format!("log in where the logins of Docker are kept: `docker login {}`", self.host);
         self.failure("image-unauthorized", "it is refused", fact.to_owned(), &fix)
     }
 
     /// What the transport says, which speaks of indexes, in words of an image.
-    fn unreachable(&self, failure: &Failure) -> Failure {
+    pub(super) fn unreachable(&self, failure: &Failure) -> Failure {
         let evidence = failure.diagnostics.first().and_then(|problem| problem.evidence.first());
         let fact = match evidence {
             Some(Evidence::Observed { what, fact }) => format!("{what}: {fact}"),
@@ -337,7 +351,7 @@ impl Question<'_> {
 }
 
 /// What became of a login that was refused.
-fn sent(login: &Login) -> String {
+pub(super) fn sent(login: &Login) -> String {
     match (&login.credentials, &login.failure) {
         (Some(_), _) => "the login that was sent is not accepted".into(),
         (None, Some(failure)) => format!("no login was sent, since {failure}"),
@@ -388,6 +402,7 @@ mod tests {
         assert_eq!(name("ghcr.io/astral-sh/uv:0.13.0"), "ghcr.io astral-sh/uv 0.13.0");
         assert_eq!(name("127.0.0.1:5000/a/b"), "127.0.0.1:5000 a/b latest");
         assert_eq!(name("localhost/a:1"), "localhost a 1");
+        assert_eq!(name("ghcr.io/a/b:1@sha256:00"), "ghcr.io a/b sha256:00");
     }
 
     #[test]

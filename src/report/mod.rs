@@ -4,6 +4,7 @@ pub mod diff;
 pub mod findings;
 pub mod github;
 pub mod human;
+pub mod image;
 pub mod inspect;
 pub mod json;
 pub mod junit;

@@ -12,6 +12,8 @@ mod buildah;
 mod dockerfile;
 mod exports;
 mod gpu_code;
+mod image;
+mod image_made;
 mod install;
 mod jobs;
 mod known;

@@ -8,6 +8,7 @@ mod fatbin;
 mod make;
 #[path = "../it/elf/rich.rs"]
 mod rich;
+mod images;
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -35,6 +36,7 @@ fn main() {
     let wheels = [SimpleFileOptions::default(), SimpleFileOptions::default().large_file(true)];
     write("wheel", wheels.map(wheel).to_vec());
     write("environment", descriptions());
+    write("image", images::all());
 }
 
 fn wheel(options: SimpleFileOptions) -> Vec<u8> {

@@ -5,6 +5,7 @@ mod check;
 mod cli;
 mod elf;
 mod file;
+mod image;
 mod inventory;
 mod layers;
 mod link;

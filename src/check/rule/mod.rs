@@ -1,8 +1,10 @@
 //! All rules, those that know a cause before those that name the loader's symptom.
 
 mod architecture_mismatch;
+mod base_digest_drift;
 mod cpu_build_installed;
 mod cpu_fallback;
+mod cuda_compat_wrong_target;
 mod cuda_major_mixed;
 mod cuda_stub_linked;
 mod cudnn_major_mismatch;
@@ -21,6 +23,7 @@ mod executable_stack;
 mod glibc_too_new;
 mod gpu_code_jit;
 mod gpu_code_missing;
+mod image_driver_floor;
 pub mod library_modified;
 mod library_unreadable;
 mod libstdcxx_too_old;
@@ -29,6 +32,7 @@ mod mismatch;
 mod nccl_mismatch;
 mod nvjitlink_mismatch;
 mod ptx_jit_unavailable;
+mod second_cudnn_in_image;
 mod shadowed_library;
 mod symbol_version_missing;
 mod torch_abi_mismatch;
@@ -60,6 +64,10 @@ pub const ALL: &[Rule] = &[
     duplicate_soname::RULE,
     cuda_stub_linked::RULE,
     driver_library_in_image::RULE,
+    cuda_compat_wrong_target::RULE,
+    second_cudnn_in_image::RULE,
+    image_driver_floor::RULE,
+    base_digest_drift::RULE,
     executable_stack::RULE,
     architecture_mismatch::RULE,
     cpu_build_installed::RULE,

@@ -12,6 +12,7 @@ use clap::Args as ClapArgs;
 use super::environment::{self, Judged, Question};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
+use super::subject::{ImageArgs, Reader, platform};
 use super::{Answer, Globals, dockerfile};
 use crate::check::{self, Findings};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
@@ -31,7 +32,7 @@ pub struct Args {
     dockerfiles: Vec<PathBuf>,
     #[command(flatten)]
     place: Place,
-    /// Hold this environment against the lock too: a virtual environment, site-packages, root filesystem
+    /// Hold this environment against the lock too: a virtual environment, site-packages, root filesystem, image:FILE, oci:DIR, sif:FILE, registry:NAME
     #[arg(long = "env", value_name = "PATH", env = "GPULOCK_ENV")]
     environment: Option<PathBuf>,
     /// For --env: the target, where the lock has several
@@ -52,6 +53,8 @@ pub struct Args {
     /// The least severity that fails
     #[arg(long, value_enum, default_value = "error", env = "GPULOCK_FAIL_ON")]
     fail_on: FailOn,
+    #[command(flatten)]
+    images: ImageArgs,
 }
 
 /// Runs it.
@@ -69,7 +72,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     all.findings.extend(age(&matrix, args.matrix_age));
     let looked_at: BTreeSet<&str> = files.all().map(|file| &*file.name).collect();
     let nothing = project.manifest.is_none() && project.lock.is_none() && looked_at.is_empty();
-    let judged = args.environment.as_ref().map(|path| project.environment(path, args, &matrix)).transpose()?;
+    let judged = args.environment.as_ref().map(|path| project.environment(path, args, &matrix, globals)).transpose()?;
     let mut checks = project.checks();
     // A level for environments holds for the same finding in a Dockerfile, and may well meet nothing there.
     let found = |code: &str| all.findings.iter().any(|finding| finding.code == code);
@@ -222,7 +225,7 @@ impl Project {
     }
 
     /// An environment against the lock's target.
-    fn environment(&self, path: &Path, args: &Args, matrix: &Matrix) -> Result<Judged, Failure> {
+    fn environment(&self, path: &Path, args: &Args, matrix: &Matrix, globals: &Globals) -> Result<Judged, Failure> {
         let target = match &self.lock {
             Some(lock) => Some(environment::of_lock(render::choose(lock, args.target.as_deref())?)?),
             None => None,
@@ -237,6 +240,7 @@ impl Project {
             integrity: args.integrity,
             matrix,
             checks: &checks,
+            reader: Reader { globals, images: &args.images, platform: platform(target.as_ref()) },
         })
     }
 }

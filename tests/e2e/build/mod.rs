@@ -1,7 +1,7 @@
 //! Images of generated Dockerfiles, built for real: buildah, Debian's registry on loopback, and bases made by
 //! debootstrap under the names of those that the matrix names. Needs root, Debian's packages and about 12 GB.
 
-mod base;
+pub mod base;
 mod flavors;
 mod torch;
 

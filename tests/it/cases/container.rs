@@ -38,7 +38,7 @@ fn ctr_03_compat_on_newer_driver_803() {
         "take /usr/local/cuda-12.9/compat out of the loader's path",
     ];
     let subject = "usr/local/cuda-12.9/compat/libcuda.so.1";
-    assert_error(the_problem(&findings, "driver-library-in-image"), subject, &said);
+    assert_error(the_problem(&findings, "cuda-compat-wrong-target"), subject, &said);
     assert_healthy(&on(&image_with(false), "580.105.08"));
     // What it is there for.
     assert_healthy(&on(&image_with(true), "570.124.06"));

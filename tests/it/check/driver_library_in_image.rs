@@ -38,26 +38,11 @@ fn fires() {
     assert_error(the_problem(&findings, CODE), &subject, &said);
 }
 
-/// cuda-compat that comes before the driver: needless where that is newer, refused where it is not allowed.
-#[test]
-fn fires_for_compat_on_the_loaders_path() {
-    let image = image("usr/local/cuda-12.8/compat", "570.124.06");
-    let folder = "/usr/local/cuda-12.8/compat";
-    for (driver, forward, said) in [("580.65.06", true, "(803)"), ("550.54.15", false, "(804)")] {
-        let findings = check(image.path(), folder, driver, forward);
-        let said = ["cuda-compat 570.124.06 comes before driver", said, "take /usr/local/cuda-12.8/compat out"];
-        assert_error(the_problem(&findings, CODE), &format!("{folder}/libcuda.so.1"), &said);
-    }
-}
-
 #[test]
 fn stays_quiet() {
-    let folder = "/usr/local/cuda-12.8/compat";
+    // A package's own place, which the loader does not look into.
     let image = image("usr/local/cuda-12.8/compat", "570.124.06");
-    // As NVIDIA's images have it: nothing finds it by itself.
     assert_quiet(&check(image.path(), "", "580.65.06", false), CODE);
-    // What it is for: an older driver of a data-centre GPU.
-    assert_quiet(&check(image.path(), folder, "550.54.15", true), CODE);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The rules: each says what is wrong with an environment made for it, and nothing of its nearest healthy neighbour.
 
 mod architecture_mismatch;
+mod base_digest_drift;
 mod cpu_build_installed;
 mod cpu_fallback;
+mod cuda_compat_wrong_target;
 mod cuda_major_mixed;
 mod cuda_stub_linked;
 mod cudnn_major_mismatch;
@@ -26,6 +28,7 @@ mod lock_drift;
 mod nccl_mismatch;
 mod nvjitlink_mismatch;
 mod rules;
+mod second_cudnn_in_image;
 mod shadowed_library;
 mod symbol_version_missing;
 mod torch_abi_mismatch;

@@ -1,0 +1,189 @@
+//! What an image requires of the machine it is started on: takes `NVIDIA_REQUIRE_*`, says whether a machine meets it.
+//!
+//! The language is libnvidia-container's (`src/cli/dsl.c`): conditions behind commas must all hold, and of groups behind
+//! spaces one; `cuda`, `driver` and `arch` are versions, `brand` is a word. What makes a requirement is the NVIDIA
+//! Container Toolkit's (`internal/config/image/cuda_image.go`).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::matrix::schema::GpuClass;
+
+/// What a machine has; what is not known is taken to be right, as the container runtime takes it.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// CUDA of its driver: `12.4`.
+    pub cuda: Option<String>,
+    /// Its driver: `550.54.15`.
+    pub driver: Option<String>,
+    /// Compute capability of its GPU: `8.0`.
+    pub arch: Option<String>,
+    /// What its driver calls the kind of its GPU.
+    pub brand: Option<&'static str>,
+}
+
+/// The brands that a driver may give a GPU sold as that. GPUs for data centres were `Tesla`, and `NVIDIA` since Ampere,
+/// which older runtimes call unknown.
+pub fn brands(class: Option<GpuClass>) -> &'static [&'static str] {
+    match class {
+        Some(GpuClass::Geforce) => &["geforce"],
+        Some(GpuClass::DataCenter) => &["tesla", "nvidia", "unknown"],
+        Some(GpuClass::Workstation) => &["quadro", "quadrortx", "nvidiartx", "unknown"],
+        Some(GpuClass::Jetson) => &["unknown"],
+        None => &["tesla", "nvidia", "geforce", "quadro", "quadrortx", "nvidiartx", "unknown"],
+    }
+}
+
+/// The requirements of an image with these variables, each by the name of its variable.
+pub fn requirements(variables: &BTreeMap<String, String>) -> Vec<(&str, String)> {
+    const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+    let set = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
+    if set("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&value)) {
+        return Vec::new();
+    }
+    let named = variables
+        .iter()
+        .filter(|(name, _)| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK"));
+    let mut all: Vec<(&str, String)> = named.map(|(name, value)| (name.as_str(), value.clone())).collect();
+    // Images of before 2018 name their CUDA alone.
+    if let (Some(cuda), None) = (set("CUDA_VERSION"), set("NVIDIA_REQUIRE_CUDA")) {
+        let minor: Vec<&str> = cuda.split('.').take(2).collect();
+        let numbers = minor.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+        if numbers && minor.len() == 2 {
+            all.push(("CUDA_VERSION", format!("cuda>={}", minor.join("."))));
+        }
+    }
+    all
+}
+
+/// That a requirement is not in the language, with the condition that is not: no container is started then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid(pub String);
+
+/// Whether a machine meets a requirement.
+///
+/// # Errors
+/// A condition that the runtime cannot read, where it comes so far.
+pub fn is_met(requirement: &str, host: &Host) -> Result<bool, Invalid> {
+    // As the runtime has it, which keeps the outcome of the last condition beyond a group without any.
+    let mut last = true;
+    for group in requirement.split(' ').filter(|group| !group.is_empty()) {
+        let mut failed = false;
+        for condition in group.split(',').filter(|condition| !condition.is_empty()) {
+            last = holds(condition, host).ok_or_else(|| Invalid(condition.to_owned()))?;
+            if !last {
+                failed = true;
+                break;
+            }
+        }
+        if !failed {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Whether one condition holds; `None` for what is none.
+fn holds(condition: &str, host: &Host) -> Option<bool> {
+    const OPERATORS: &str = "<>=!";
+    let name = &condition[..condition.find(|c| OPERATORS.contains(c))?];
+    let rest = &condition[name.len()..];
+    let operator = &rest[..rest.find(|c| !OPERATORS.contains(c))?];
+    let value = &rest[operator.len()..];
+    // `!` alone is taken for the only operator that begins so.
+    let accepts: fn(Ordering) -> bool = match operator {
+        "=" => Ordering::is_eq,
+        "!=" | "!" => Ordering::is_ne,
+        "<" => Ordering::is_lt,
+        "<=" => Ordering::is_le,
+        ">" => Ordering::is_gt,
+        ">=" => Ordering::is_ge,
+        _ => return None,
+    };
+    let version = |own: &Option<String>| match own {
+        Some(own) => compare(own, value).map(accepts),
+        None => Some(true),
+    };
+    match () {
+        () if name.eq_ignore_ascii_case("cuda") => version(&host.cuda),
+        () if name.eq_ignore_ascii_case("driver") => version(&host.driver),
+        () if name.eq_ignore_ascii_case("arch") => version(&host.arch),
+        () if name.eq_ignore_ascii_case("brand") => match (host.brand, operator) {
+            (None, _) => Some(true),
+            (Some(own), "=") => Some(own.eq_ignore_ascii_case(value)),
+            (Some(own), "!=" | "!") => Some(!own.eq_ignore_ascii_case(value)),
+            _ => None,
+        },
+        () => None,
+    }
+}
+
+/// Versions part by part; parts that one of them lacks are zero.
+fn compare(own: &str, other: &str) -> Option<Ordering> {
+    let numbers = |text: &str| -> Option<Vec<u64>> {
+        let mut numbers: Vec<u64> =
+            text.split('.').filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        while numbers.last() == Some(&0) {
+            numbers.pop();
+        }
+        Some(numbers)
+    };
+    Some(numbers(own)?.cmp(&numbers(other)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(cuda: &str, driver: &str, brand: &'static str) -> Host {
+        Host { cuda: Some(cuda.into()), driver: Some(driver.into()), arch: Some("8.0".into()), brand: Some(brand) }
+    }
+
+    #[test]
+    fn groups_and_conditions() {
+        let met = |text: &str| is_met(text, &host("12.4", "550.54.15", "tesla"));
+        for (text, expected) in [
+            ("cuda>=12.4", true),
+            ("cuda>=12.8", false),
+            ("cuda>=12.8 brand=tesla,driver>=550,driver<551", true),
+            ("cuda>=12.8 brand=tesla,driver>=535,driver<536", false),
+            ("cuda>=12.8 brand=geforce,driver>=550,driver<551", false),
+            ("brand=Tesla", true),
+            ("brand!=tesla", false),
+            ("arch>=8.0,arch<9", true),
+            ("cuda=12.4.0", true),
+            ("driver>550.54.15", false),
+            ("driver<=550.54.15.0", true),
+            ("", true),
+            ("  cuda>=12.4,", true),
+            // The outcome of the condition before stays.
+            ("cuda>=12.8 ,", false),
+        ] {
+            assert_eq!(met(text), Ok(expected), "{text}");
+        }
+        for text in
+            ["cuda", "cuda>=", "cuda==12", "nothing>=1", ">=12", "cuda>=12.x", "brand>=tesla", "cuda>=12.8 oops"]
+        {
+            assert!(met(text).is_err(), "{text}");
+        }
+        // What comes behind the group that holds is not looked at.
+        assert_eq!(met("cuda>=12.4 oops"), Ok(true));
+        assert_eq!(is_met("cuda>=99,brand=x,arch>=99", &Host::default()), Ok(true));
+    }
+
+    #[test]
+    fn variables_that_require() {
+        let of = |variables: &[(&str, &str)]| {
+            let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            requirements(&variables).into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&[("NVIDIA_REQUIRE_CUDA", "cuda>=12.8"), ("CUDA_VERSION", "12.8.1")]),
+            ["NVIDIA_REQUIRE_CUDA cuda>=12.8"]
+        );
+        assert_eq!(of(&[("CUDA_VERSION", "8.0.61")]), ["CUDA_VERSION cuda>=8.0"]);
+        assert_eq!(of(&[("NVIDIA_REQUIRE_DRIVER", "driver>=535")]), ["NVIDIA_REQUIRE_DRIVER driver>=535"]);
+        assert_eq!(of(&[("NVIDIA_REQUIRE_CUDA", "cuda>=12.8"), ("NVIDIA_DISABLE_REQUIRE", "true")]), [""; 0]);
+        assert_eq!(of(&[("NVIDIA_REQUIRE_JETPACK", "csv-mounts=all"), ("CUDA_VERSION", "x")]), [""; 0]);
+    }
+}

@@ -1,0 +1,126 @@
+//! What the image asks of the driver before a container of it is started: NVIDIA_REQUIRE_CUDA.
+
+use crate::check::requirement::{Host, Invalid, brands, is_met, requirements};
+use crate::check::{Case, Claims, Outcome, Rule, stack};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::matrix::Gpu;
+use crate::resolve::{DriverAsk, Machine};
+use crate::version::Cuda;
+
+pub const RULE: Rule = Rule {
+    code: "image-driver-floor",
+    level: Severity::Error,
+    page: include_str!("../page/image-driver-floor.md"),
+    run,
+};
+
+/// Where the language is defined.
+const SOURCE: &str = "https://github.com/NVIDIA/libnvidia-container, src/cli/dsl.c";
+
+fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
+    if !case.inventory.subject.kind.is_root() {
+        return Ok(Outcome::Ran(Vec::new()));
+    }
+    let Some((machine, driver)) = case.driver() else {
+        return Ok(Outcome::Skipped("no driver declared".into()));
+    };
+    let facts = case.matrix.cuda()?;
+    // A branch that came out after the matrix supports a CUDA that is not known here.
+    let newest = facts.branches.iter().map(|row| row.branch).max();
+    let known = newest.is_some_and(|newest| driver.decides.major() <= newest);
+    let cuda = facts.native_cuda(&driver.decides).filter(|_| known).map(|cuda| cuda.to_string());
+    let mut findings = Vec::new();
+    for (variable, requirement) in requirements(&case.inventory.variables) {
+        match judge(&requirement, machine, driver, cuda.as_deref()) {
+            Err(Invalid(condition)) => findings.push(invalid(variable, &requirement, &condition)),
+            Ok(refused) if refused.is_empty() => {}
+            Ok(refused) => findings.push(finding(case, variable, &requirement, &refused, driver)?),
+        }
+    }
+    Ok(Outcome::Ran(findings))
+}
+
+/// GPUs for which the requirement is not met, and whether that is so whatever the driver calls them.
+fn judge<'m>(
+    requirement: &str,
+    machine: &'m Machine,
+    driver: &DriverAsk,
+    cuda: Option<&str>,
+) -> Result<Vec<(Option<&'m Gpu>, bool)>, Invalid> {
+    let gpus = machine.gpus.iter().map(Some).chain(machine.gpus.is_empty().then_some(None));
+    let mut refused = Vec::new();
+    for gpu in gpus {
+        let host = |brand| Host {
+            cuda: cuda.map(str::to_owned),
+            driver: Some(driver.decides.to_string()),
+            arch: gpu.map(|gpu| gpu.capability.to_string()),
+            brand: Some(brand),
+        };
+        let met = brands(gpu.and_then(|gpu| gpu.class)).iter().map(|brand| is_met(requirement, &host(brand)));
+        let met: Vec<bool> = met.collect::<Result<_, _>>()?;
+        if met.contains(&false) {
+            refused.push((gpu, !met.contains(&true)));
+        }
+    }
+    Ok(refused)
+}
+
+fn invalid(variable: &str, requirement: &str, condition: &str) -> Diagnostic {
+    let message = format!(
+        "the container runtime cannot read {variable}, and starts no container of this image: `{condition}` is no condition"
+    );
+    let seen = Evidence::observed(format!("{variable} of the image"), requirement);
+    let language = Evidence::fact("conditions are cuda, driver, arch and brand with =, !=, <, <=, > and >=", SOURCE);
+    Diagnostic::error(RULE.code, message, seen).and(language).fix(format!("correct {variable}, or remove it"))
+}
+
+fn finding(
+    case: &Case<'_>,
+    variable: &str,
+    requirement: &str,
+    refused: &[(Option<&Gpu>, bool)],
+    driver: &DriverAsk,
+) -> Result<Diagnostic, Failure> {
+    let facts = case.matrix.cuda()?;
+    let certain = refused.iter().any(|(_, certain)| *certain);
+    let names: Vec<&str> = refused
+        .iter()
+        .filter_map(|(gpu, sure)| Some(gpu.as_ref()?.name.as_str()).filter(|_| *sure == certain))
+        .collect();
+    let gpus = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
+    let first = requirement.split(' ').find(|group| !group.is_empty()).unwrap_or_default();
+    let message = match certain {
+        true => format!(
+            "the container runtime does not start this image on driver {}{gpus}: it requires {first}, and names no \
+             exception for them",
+            driver.given
+        ),
+        false => format!(
+            "whether the container runtime starts this image on driver {}{gpus} depends on the brand that the driver \
+             reports: it requires {first}, or another driver for some brands",
+            driver.given
+        ),
+    };
+    let asked: Option<Cuda> = first.strip_prefix("cuda>=").and_then(|cuda| cuda.parse().ok());
+    let native = asked.and_then(|cuda| facts.native(cuda));
+    // Where the libraries themselves run, the requirement is all that stands against it.
+    let runs = stack::runtimes(case.inventory, case.links)
+        .keys()
+        .all(|cuda| facts.tier(&driver.decides, *cuda, false).is_some());
+    let mut fix = match &native {
+        Some(native) => format!("install driver {} or later", native.driver),
+        None => "install a driver that meets it".to_owned(),
+    };
+    if runs {
+        fix +=
+            "; the libraries in it run on this driver, so that NVIDIA_DISABLE_REQUIRE=1 for the container does as well";
+    }
+    let seen = Evidence::observed(format!("{variable} of the image"), requirement);
+    let native = native.map(|native| Evidence::fact(native.claim, native.source));
+    let mut finding = Diagnostic::error(RULE.code, message, seen).fix(fix);
+    finding.evidence.extend(native);
+    if !certain {
+        finding.severity = Severity::Warning;
+    }
+    Ok(finding)
+}

@@ -1,0 +1,210 @@
+//! One pass over a layer: takes its bytes as they come, gives what is kept of it.
+//!
+//! One thread reads, hashes and decompresses; another takes the archive apart and keeps what matters. Between them are a
+//! few buffers, so that memory does not depend on the layer's size.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use data_encoding::HEXLOWER;
+use flate2::bufread::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use super::bytes::Bytes;
+use super::fault::Fault;
+use super::keep;
+use super::store::{Item, Writer};
+use super::tar::{Kind, Source, Tar};
+
+/// Bytes of a buffer, and how many there are between the threads.
+const PART: usize = 512 << 10;
+const PARTS: usize = 4;
+/// The largest window of zstd that is accepted, as a power of two: what `zstd -d` accepts without being told to.
+const LARGEST_WINDOW: u32 = 27;
+
+/// What may be unpacked of all layers together.
+#[derive(Debug)]
+pub(super) struct Limits {
+    bytes: u64,
+    unpacked: AtomicU64,
+    entries: AtomicU64,
+}
+
+/// Entries of all layers together; the largest images have a tenth.
+const MOST_ENTRIES: u64 = 4_000_000;
+
+impl Limits {
+    pub(super) fn new(bytes: u64) -> Self {
+        Self { bytes, unpacked: AtomicU64::new(0), entries: AtomicU64::new(0) }
+    }
+
+    /// Counts bytes that were unpacked or that a file claims to have.
+    pub(super) fn bytes(&self, count: u64) -> Result<(), Fault> {
+        let before = self.unpacked.fetch_add(count.min(1 << 62), Ordering::Relaxed);
+        match before.saturating_add(count) > self.bytes {
+            true => Err(Fault::TooLarge(format!("more than {} GB unpacked", self.bytes / 1_000_000_000))),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn entries(&self, count: u64) -> Result<(), Fault> {
+        match self.entries.fetch_add(count, Ordering::Relaxed).saturating_add(count) > MOST_ENTRIES {
+            true => Err(Fault::TooLarge(format!("more than {MOST_ENTRIES} entries"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Reads the layer that `blob` is, and writes what is kept of it to `store`.
+///
+/// # Errors
+/// A blob that is not the one with that digest, is damaged or more than is allowed, or a disk that is full.
+pub(super) fn read(
+    blob: Box<dyn Read + Send + '_>,
+    digest: &str,
+    store: &File,
+    limits: &Limits,
+    seen: &(dyn Fn(u64) + Sync),
+) -> Result<(), Fault> {
+    std::thread::scope(|scope| {
+        let (send, receive) = sync_channel(PARTS);
+        let unpacking = scope.spawn(move || unpack(blob, &send, limits, seen));
+        let mut stream = Stream { parts: receive, part: Vec::new(), at: 0 };
+        let kept = entries(&mut stream, store, limits);
+        // A thread that has more to say than is listened to ends.
+        let drained = kept.and_then(|()| io::copy(&mut stream, &mut io::sink()).map(drop).map_err(Fault::from));
+        drop(stream);
+        let found = unpacking.join().unwrap_or_else(|_| Err(Fault::broken("it cannot be decompressed".into())));
+        match (found, drained) {
+            // What was wrong with the bytes explains what is wrong with the archive.
+            (Err(fault), _) => Err(fault),
+            (Ok(Some(found)), _) if found != digest => {
+                Err(Fault::broken(format!("its content has the digest {found}, not the one that it is named by")))
+            }
+            (Ok(_), drained) => drained,
+        }
+    })
+}
+
+/// Hands on the bytes of a blob, decompressed; gives the digest of the blob, if it was read to its end.
+fn unpack(
+    blob: Box<dyn Read + Send + '_>,
+    send: &SyncSender<Vec<u8>>,
+    limits: &Limits,
+    seen: &(dyn Fn(u64) + Sync),
+) -> Result<Option<String>, Fault> {
+    let mut hashed = BufReader::with_capacity(PART, Hashed { inner: blob, hash: Sha256::new(), seen });
+    let whole = {
+        let mut plain = decompressed(&mut hashed)?;
+        loop {
+            let mut part = Vec::with_capacity(PART);
+            plain.by_ref().take(PART as u64).read_to_end(&mut part).map_err(|error| match Fault::from(error) {
+                Fault::Broken(why) => Fault::Broken(format!("it cannot be unpacked: {why}")),
+                other => other,
+            })?;
+            limits.bytes(part.len() as u64)?;
+            if part.is_empty() {
+                break true;
+            }
+            if send.send(part).is_err() {
+                break false;
+            }
+        }
+    };
+    // Nobody listens any more: there was a fault, which says more than a digest does.
+    if !whole {
+        return Ok(None);
+    }
+    io::copy(&mut hashed, &mut io::sink())?;
+    let hash = hashed.into_inner().hash.finalize();
+    Ok(Some(format!("sha256:{}", HEXLOWER.encode(&hash))))
+}
+
+/// A reader of what a compressed reader holds; which compression it is its first bytes say.
+pub(super) fn decompressed<'r>(packed: &'r mut dyn BufReadSend) -> Result<Box<dyn Read + 'r>, Fault> {
+    let begin = packed.fill_buf()?;
+    Ok(match begin {
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed)),
+        // A frame, or one that is to be skipped.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            let mut decoder = zstd::Decoder::with_buffer(packed)?;
+            decoder.window_log_max(LARGEST_WINDOW)?;
+            Box::new(decoder)
+        }
+        [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', b'X', b'Z', ..] => {
+            return Err(Fault::broken("it is compressed in a way that layers are not: gzip and zstd are read".into()));
+        }
+        _ => Box::new(packed),
+    })
+}
+
+/// What [`decompressed`] reads.
+pub(super) trait BufReadSend: io::BufRead + Send {}
+impl<T: io::BufRead + Send> BufReadSend for T {}
+
+/// Hashes what is read.
+struct Hashed<'a> {
+    inner: Box<dyn Read + Send + 'a>,
+    hash: Sha256,
+    seen: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Read for Hashed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        self.hash.update(&into[..count]);
+        (self.seen)(count as u64);
+        Ok(count)
+    }
+}
+
+/// What comes out of the other thread.
+struct Stream {
+    parts: Receiver<Vec<u8>>,
+    part: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.part.len() {
+            match self.parts.recv() {
+                Ok(part) => (self.part, self.at) = (part, 0),
+                Err(_) => return Ok(0),
+            }
+        }
+        let count = into.len().min(self.part.len() - self.at);
+        into[..count].copy_from_slice(&self.part[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Source for Stream {}
+
+/// Takes the archive apart.
+fn entries(stream: &mut Stream, store: &File, limits: &Limits) -> Result<(), Fault> {
+    let mut writer = Writer::new(store).map_err(Fault::Spool)?;
+    let mut tar = Tar::new(&mut *stream);
+    while let Some(entry) = tar.next()? {
+        limits.entries(1)?;
+        let mut kept = None;
+        if entry.kind == Kind::File {
+            // A sparse file may claim far more than its archive has.
+            limits.bytes(entry.size.saturating_sub(tar.stored_size()))?;
+            let name = || format!("the file {}", String::from_utf8_lossy(&entry.path));
+            kept = keep::keep(&entry.path, entry.size, &mut tar, &mut writer).map_err(|fault| fault.of(&name()))?;
+        }
+        writer.entry(Item {
+            path: Bytes(entry.path),
+            kind: entry.kind,
+            target: Bytes(entry.target),
+            size: entry.size,
+            mode: entry.mode,
+            kept,
+        });
+    }
+    writer.finish().map_err(Fault::Spool)
+}

@@ -1,0 +1,40 @@
+//! An OCI image layout: a folder with `oci-layout`, `index.json` and `blobs/sha256` (OCI image specification, "Image
+//! Layout").
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::manifest::is_sha256;
+use super::{Blob, Blobs};
+use crate::inventory::root::open_regular;
+
+/// The file that says which images there are.
+pub(super) const INDEX: &str = "index.json";
+
+/// A layout.
+#[derive(Debug)]
+pub struct Layout {
+    folder: PathBuf,
+}
+
+impl Layout {
+    /// The layout in a folder, and its index.
+    pub(super) fn open(folder: &Path) -> io::Result<(Self, File)> {
+        let (index, _) = open_regular(&folder.join(INDEX))?;
+        Ok((Self { folder: folder.to_owned() }, index))
+    }
+}
+
+impl Blobs for Layout {
+    fn open(&self, blob: &Blob) -> io::Result<Box<dyn Read + Send + '_>> {
+        // Nothing else is a name of a file there.
+        let hex = blob.digest.strip_prefix("sha256:").filter(|_| is_sha256(&blob.digest));
+        let hex = hex.ok_or_else(|| io::Error::other(format!("{:?} is no sha256 digest", blob.digest)))?;
+        let path = self.folder.join("blobs/sha256").join(hex);
+        match open_regular(&path) {
+            Ok((file, _)) => Ok(Box::new(file)),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
+    }
+}

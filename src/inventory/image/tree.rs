@@ -1,0 +1,353 @@
+//! The files that an image's layers make up together: takes the entries of each layer in turn, gives the files as they
+//! would be on a disk.
+//!
+//! OCI image specification, "Applying Changesets"; where it is silent, as umoci and containerd do it: links on the way to
+//! an entry are followed inside the image, an entry takes the place of whatever is there unless both are folders, and a
+//! whiteout hides what lower layers have, whatever its place among the entries of its own.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::fault::Fault;
+use super::store::{Item, KeptFile, Store};
+use super::tar::Kind;
+use crate::inventory::file::OpenFile;
+use crate::inventory::root::{self, FileKind, Look};
+
+/// Names that hide others, and the one that hides all.
+const WHITEOUT: &[u8] = b".wh.";
+const OPAQUE: &[u8] = b".wh..wh..opq";
+/// As many links as are followed on the way to one entry.
+const LINKS: usize = 255;
+/// Longer names do not exist under Linux, in bytes (NAME_MAX).
+const LONGEST_NAME: usize = 255;
+/// As deep as paths under Linux go: PATH_MAX in names of one letter.
+const DEEPEST: usize = 2048;
+
+/// The files of an image.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    layers: Vec<Arc<Store>>,
+}
+
+/// A file, by whatever names.
+#[derive(Debug)]
+struct Node {
+    content: Content,
+    mode: u32,
+    /// Number of the layer that it is from.
+    layer: u16,
+}
+
+#[derive(Debug)]
+enum Content {
+    Folder(BTreeMap<Box<[u8]>, Name>),
+    File {
+        size: u64,
+        kept: Option<u32>,
+    },
+    /// A symbolic link.
+    Link(Box<[u8]>),
+    Pipe,
+    Device,
+}
+
+/// A name in a folder.
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    node: u32,
+    /// The last layer that has it, or something below it.
+    layer: u16,
+}
+
+/// Where an entry goes: the folder that it lies in, and its name there.
+struct Place {
+    folder: Vec<Box<[u8]>>,
+    name: Box<[u8]>,
+}
+
+impl Tree {
+    pub(super) fn new() -> Self {
+        let root = Node { content: Content::Folder(BTreeMap::new()), mode: 0o755, layer: 0 };
+        Self { nodes: vec![root], layers: Vec::new() }
+    }
+
+    /// Lays a layer over those that are there.
+    ///
+    /// # Errors
+    /// Entries that cannot be put anywhere, as on a disk.
+    pub(super) fn apply(&mut self, store: Arc<Store>, entries: Vec<Item>) -> Result<(), Fault> {
+        let layer = u16::try_from(self.layers.len()).map_err(|_| Fault::broken("more than 65,536 layers".into()))?;
+        self.layers.push(store);
+        for item in entries {
+            let name = || format!("the entry {}", String::from_utf8_lossy(&item.path.0));
+            let named = name();
+            self.add(item, layer).map_err(|fault| fault.of(&named))?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, item: Item, layer: u16) -> Result<(), Fault> {
+        let Some(place) = self.place(&item.path.0)? else {
+            return match item.kind {
+                Kind::Folder => {
+                    self.nodes[0].mode = item.mode;
+                    Ok(())
+                }
+                _ => Err(Fault::broken("the root of the image is no folder".into())),
+            };
+        };
+        if let Some(hidden) = place.name.strip_prefix(WHITEOUT) {
+            match &*place.name == OPAQUE {
+                true => self.hide_all(&place, layer),
+                false => self.hide(&place, hidden, layer),
+            }
+            return Ok(());
+        }
+        if place.name.len() > LONGEST_NAME {
+            return Err(Fault::broken(format!("a name of more than {LONGEST_NAME} bytes")));
+        }
+        let folder = self.make_folders(&place.folder, layer)?;
+        let there = self.child(folder, &place.name);
+        let both_folders =
+            item.kind == Kind::Folder && there.is_some_and(|at| matches!(self.nodes[at].content, Content::Folder(_)));
+        let node = if both_folders {
+            let node = there.unwrap_or_default();
+            self.nodes[node].mode = item.mode;
+            node
+        } else {
+            if let Content::Folder(names) = &mut self.nodes[folder].content {
+                names.remove(&place.name);
+            }
+            self.make(item, layer)?
+        };
+        if let Content::Folder(names) = &mut self.nodes[folder].content {
+            names.insert(place.name.clone(), Name { node: node as u32, layer });
+        }
+        self.touch(&place.folder, layer);
+        Ok(())
+    }
+
+    /// The file that an entry is, which for a further name is there already.
+    fn make(&mut self, item: Item, layer: u16) -> Result<usize, Fault> {
+        let content = match item.kind {
+            Kind::HardLink => return self.linked(&item.target.0),
+            Kind::Folder => Content::Folder(BTreeMap::new()),
+            Kind::File => Content::File { size: item.size, kept: item.kept },
+            Kind::Link => Content::Link(item.target.0.into()),
+            Kind::Pipe => Content::Pipe,
+            Kind::Device => Content::Device,
+        };
+        self.nodes.push(Node { content, mode: item.mode, layer });
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// The file that a hard link names; the link itself where that is a symbolic one.
+    fn linked(&self, target: &[u8]) -> Result<usize, Fault> {
+        let missing = || Fault::broken(format!("it is a link to {}, which is not there", shown(target)));
+        let place = self.place(target)?.ok_or_else(missing)?;
+        let node = self.folder(&place.folder).and_then(|folder| self.child(folder, &place.name)).ok_or_else(missing)?;
+        match self.nodes[node].content {
+            Content::Folder(_) => Err(Fault::broken(format!("it is a hard link to the folder {}", shown(target)))),
+            _ => Ok(node),
+        }
+    }
+
+    /// Where a path of an archive leads: links on the way are followed, its last name is not; `None` for the root.
+    fn place(&self, path: &[u8]) -> Result<Option<Place>, Fault> {
+        // What goes up is taken off before links are looked at, and never leaves the image.
+        let mut names: Vec<&[u8]> = Vec::new();
+        for part in path.split(|byte| *byte == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." => drop(names.pop()),
+                name => names.push(name),
+            }
+        }
+        let Some(name) = names.pop() else { return Ok(None) };
+        Ok(Some(Place { folder: self.follow(&names)?, name: name.into() }))
+    }
+
+    /// The folder that names lead to, without links; what is not there yet stays as it is named.
+    fn follow(&self, names: &[&[u8]]) -> Result<Vec<Box<[u8]>>, Fault> {
+        let mut at: Vec<(Box<[u8]>, Option<usize>)> = Vec::new();
+        let mut rest: Vec<Box<[u8]>> = names.iter().rev().map(|name| (*name).into()).collect();
+        let mut links = 0;
+        while let Some(name) = rest.pop() {
+            if &*name == b".." {
+                at.pop();
+                continue;
+            }
+            let folder = at.last().map_or(Some(0), |(_, node)| *node);
+            let node = folder.and_then(|folder| self.child(folder, &name));
+            if let Some(Content::Link(target)) = node.map(|node| &self.nodes[node].content) {
+                links += 1;
+                if links > LINKS {
+                    return Err(Fault::broken("the links on the way to it lead in a circle".into()));
+                }
+                if target.starts_with(b"/") {
+                    at.clear();
+                }
+                let parts = target.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+                rest.extend(parts.rev().map(Box::from));
+            } else {
+                at.push((name, node));
+            }
+            if at.len() + rest.len() > DEEPEST {
+                return Err(Fault::broken("it lies deeper than paths may be long".into()));
+            }
+        }
+        Ok(at.into_iter().map(|(name, _)| name).collect())
+    }
+
+    fn child(&self, folder: usize, name: &[u8]) -> Option<usize> {
+        match &self.nodes[folder].content {
+            Content::Folder(names) => names.get(name).map(|name| name.node as usize),
+            _ => None,
+        }
+    }
+
+    /// The node of a folder without links on the way.
+    fn folder(&self, names: &[Box<[u8]>]) -> Option<usize> {
+        names.iter().try_fold(0, |folder, name| self.child(folder, name))
+    }
+
+    /// The folder of those names, made where it is missing.
+    fn make_folders(&mut self, names: &[Box<[u8]>], layer: u16) -> Result<usize, Fault> {
+        let mut at = 0;
+        for name in names {
+            at = match self.child(at, name) {
+                Some(node) => node,
+                None => {
+                    self.nodes.push(Node { content: Content::Folder(BTreeMap::new()), mode: 0o755, layer });
+                    let node = self.nodes.len() - 1;
+                    if let Content::Folder(children) = &mut self.nodes[at].content {
+                        children.insert(name.clone(), Name { node: node as u32, layer });
+                    }
+                    node
+                }
+            };
+            if !matches!(self.nodes[at].content, Content::Folder(_)) {
+                return Err(Fault::broken(format!("it lies in {}, which is no folder", shown(name))));
+            }
+        }
+        Ok(at)
+    }
+
+    /// Notes that a layer has something in a folder.
+    fn touch(&mut self, names: &[Box<[u8]>], layer: u16) {
+        let mut at = 0;
+        for name in names {
+            let Content::Folder(children) = &mut self.nodes[at].content else { return };
+            let Some(child) = children.get_mut(name) else { return };
+            child.layer = layer;
+            at = child.node as usize;
+        }
+    }
+
+    /// Takes away what lower layers have by a name.
+    fn hide(&mut self, place: &Place, hidden: &[u8], layer: u16) {
+        let Some(folder) = self.folder(&place.folder) else { return };
+        let Content::Folder(names) = &mut self.nodes[folder].content else { return };
+        match names.get(hidden).copied() {
+            Some(name) if name.layer == layer => self.hide_below(name.node as usize, layer),
+            Some(_) => drop(names.remove(hidden)),
+            None => {}
+        }
+    }
+
+    /// Takes away what lower layers have in a folder.
+    fn hide_all(&mut self, place: &Place, layer: u16) {
+        if let Some(folder) = self.folder(&place.folder) {
+            self.hide_below(folder, layer);
+        }
+    }
+
+    fn hide_below(&mut self, folder: usize, layer: u16) {
+        let mut rest = vec![folder];
+        while let Some(folder) = rest.pop() {
+            if let Content::Folder(names) = &mut self.nodes[folder].content {
+                names.retain(|_, name| name.layer == layer);
+                rest.extend(names.values().map(|name| name.node as usize));
+            }
+        }
+    }
+
+    /// The number of the layer that a file is from, the lowest being 0; the path has no links.
+    pub fn layer(&self, path: &Path) -> Option<usize> {
+        self.node(path).ok().map(|node| usize::from(self.nodes[node].layer))
+    }
+
+    fn node(&self, path: &Path) -> io::Result<usize> {
+        let mut at = 0;
+        for part in path.components() {
+            let name = match part {
+                Component::Normal(name) => name,
+                Component::RootDir => continue,
+                _ => return Err(io::ErrorKind::InvalidInput.into()),
+            };
+            let Content::Folder(names) = &self.nodes[at].content else {
+                return Err(io::ErrorKind::NotADirectory.into());
+            };
+            at = names.get(name.as_bytes()).ok_or(io::ErrorKind::NotFound)?.node as usize;
+        }
+        Ok(at)
+    }
+}
+
+/// As [`Root`](crate::inventory::Root) asks for them, by paths without links on the way.
+impl Tree {
+    pub(in crate::inventory) fn look(&self, path: &Path) -> io::Result<Look> {
+        let number = self.node(path)?;
+        let node = &self.nodes[number];
+        let size = match &node.content {
+            Content::File { size, .. } => *size,
+            Content::Link(target) => target.len() as u64,
+            _ => 0,
+        };
+        Ok(Look { kind: node.kind(), size, mode: node.mode, inode: (0, number as u64 + 1) })
+    }
+
+    pub(in crate::inventory) fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        match &self.nodes[self.node(path)?].content {
+            Content::Link(target) => Ok(PathBuf::from(OsStr::from_bytes(target))),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    pub(in crate::inventory) fn entries(&self, path: &Path) -> io::Result<Vec<(OsString, FileKind)>> {
+        let Content::Folder(names) = &self.nodes[self.node(path)?].content else {
+            return Err(io::ErrorKind::NotADirectory.into());
+        };
+        let kind = |at: &Name| self.nodes[at.node as usize].kind();
+        Ok(names.iter().map(|(name, at)| (OsString::from_vec(name.to_vec()), kind(at))).collect())
+    }
+
+    pub(in crate::inventory) fn open(&self, path: &Path) -> io::Result<OpenFile> {
+        let node = &self.nodes[self.node(path)?];
+        let Content::File { size, kept } = &node.content else { return Err(root::not_a_file(node.kind())) };
+        let kept = kept.and_then(|file| self.layers.get(usize::from(node.layer))?.kept(file));
+        Ok(OpenFile::of_image(kept.unwrap_or_else(|| KeptFile::nothing(*size))))
+    }
+}
+
+impl Node {
+    fn kind(&self) -> FileKind {
+        match self.content {
+            Content::Folder(_) => FileKind::Folder,
+            Content::File { .. } => FileKind::File,
+            Content::Link(_) => FileKind::Link,
+            Content::Pipe => FileKind::Pipe,
+            Content::Device => FileKind::Device,
+        }
+    }
+}
+
+fn shown(path: &[u8]) -> String {
+    root::shown(Path::new(OsStr::from_bytes(path)))
+}

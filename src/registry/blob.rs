@@ -1,0 +1,184 @@
+//! An image in a registry: takes its name, gives its manifest and its blobs as they come (OCI distribution 1.1).
+//!
+//! A blob whose connection breaks goes on where it broke off. Whether what came is what was asked for is checked by who
+//! reads it, by the digest.
+
+use std::io::{self, Read};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::blocking::Response;
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderName, RANGE, WWW_AUTHENTICATE};
+
+use super::oci::{LARGEST, MANIFESTS, Name, Question, Registries};
+use super::options::IndexSource;
+use super::transport::Request;
+use crate::diag::Failure;
+
+/// A blob that breaks off so often without a byte between is given up.
+const TRIES: u32 = 5;
+/// Before it is asked for again, each time twice as long.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// An image whose manifest was read.
+pub struct RemoteImage<'r> {
+    registries: &'r Registries,
+    image: String,
+    source: IndexSource,
+    /// The host that a login is for.
+    host: String,
+    /// What the registry wants to see, once it has said so.
+    authorization: Mutex<Option<String>>,
+    top: Vec<u8>,
+}
+
+impl Registries {
+    /// The image of that name: `nvidia/cuda:12.8.1-base-ubuntu22.04`, `ghcr.io/a/b@sha256:...`.
+    ///
+    /// # Errors
+    /// `image-registry`, `image-missing-tag`, `image-unauthorized`: as [`digest`](Self::digest).
+    pub fn image(&self, image: &str) -> Result<RemoteImage<'_>, Failure> {
+        let (source, host) = self.source(Name::of(image).registry)?;
+        let (image, authorization) = (image.to_owned(), Mutex::new(None));
+        let mut remote = RemoteImage { registries: self, image, source, host, authorization, top: Vec::new() };
+        let tag = Name::of(&remote.image).tag.to_owned();
+        remote.top = remote.manifest(&tag)?;
+        Ok(remote)
+    }
+}
+
+impl RemoteImage<'_> {
+    /// Its index, or its manifest where it is for one platform.
+    pub fn top(&self) -> &[u8] {
+        &self.top
+    }
+
+    /// The manifest with a digest, or of a tag.
+    ///
+    /// # Errors
+    /// As [`Registries::image`].
+    pub fn manifest(&self, reference: &str) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        let response = self.get(&format!("manifests/{reference}"), &[(ACCEPT, MANIFESTS.to_owned())])?;
+        let read = response.take(LARGEST + 1).read_to_end(&mut bytes);
+        match read {
+            Ok(_) if bytes.len() as u64 <= LARGEST => Ok(bytes),
+            Ok(_) => Err(self.failed(format!("the manifest {reference} has more than {LARGEST} bytes"))),
+            Err(error) => Err(self.failed(format!("the manifest {reference} was cut off ({error})"))),
+        }
+    }
+
+    /// The bytes of a blob, of `size` bytes where the manifest says it.
+    ///
+    /// # Errors
+    /// As [`Registries::image`].
+    pub fn blob(&self, digest: &str, size: Option<u64>) -> Result<impl Read + Send + '_, Failure> {
+        let mut blob = BlobReader { image: self, digest: digest.to_owned(), at: 0, size, response: None, failed: 0 };
+        blob.response = Some(blob.open()?);
+        Ok(blob)
+    }
+
+    fn question<'q>(&'q self, name: &'q Name<'q>) -> Question<'q> {
+        let (source, host) = (self.source.clone(), self.host.clone());
+        Question { registries: self.registries, image: &self.image, name, source, host }
+    }
+
+    /// Sends a request with the login that the registry asks for.
+    fn get(&self, path: &str, headers: &[(HeaderName, String)]) -> Result<Response, Failure> {
+        let name = Name::of(&self.image);
+        let question = self.question(&name);
+        let mut url = self.source.url.clone();
+        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), name.repository));
+        for turn in 0..2 {
+            let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut request = Request::get(&self.source, &url);
+            for (name, value) in headers {
+                request = request.header(name.clone(), value.clone());
+            }
+            if let Some(authorization) = authorization {
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            let response = self.registries.transport.send(&request, Ok);
+            let response = response.map_err(|failure| question.unreachable(&failure))?;
+            match response.status() {
+                StatusCode::OK | StatusCode::PARTIAL_CONTENT => return Ok(response),
+                // Tokens end, too.
+                StatusCode::UNAUTHORIZED if turn == 0 => {
+                    let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+                    let login = self.registries.logins.login(&self.host);
+                    let answer = question.answer(challenge.unwrap_or_default(), &login)?;
+                    *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+                }
+                StatusCode::NOT_FOUND => return Err(question.missing(path)),
+                status => return Err(question.refused(&format!("HTTP status {status}"))),
+            }
+        }
+        Err(question.refused("HTTP status 401, though a login was sent"))
+    }
+
+    fn failed(&self, fact: String) -> Failure {
+        let name = Name::of(&self.image);
+        let question = self.question(&name);
+        question.broken(fact)
+    }
+}
+
+struct BlobReader<'r> {
+    image: &'r RemoteImage<'r>,
+    digest: String,
+    at: u64,
+    size: Option<u64>,
+    response: Option<Response>,
+    /// How often it broke off since the last byte came.
+    failed: u32,
+}
+
+impl BlobReader<'_> {
+    /// The rest of the blob.
+    fn open(&self) -> Result<Response, Failure> {
+        let range = (self.at > 0).then(|| (RANGE, format!("bytes={}-", self.at)));
+        let mut response = self.image.get(&format!("blobs/{}", self.digest), range.as_slice())?;
+        if self.at > 0 && response.status() == StatusCode::OK {
+            // A server without ranges begins anew.
+            let skipped = io::copy(&mut response.by_ref().take(self.at), &mut io::sink());
+            if !matches!(skipped, Ok(count) if count == self.at) {
+                return Err(self.image.failed(format!("blob {} was cut off", self.digest)));
+            }
+        }
+        Ok(response)
+    }
+}
+
+impl Read for BlobReader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let why = match &mut self.response {
+                None => match self.open() {
+                    Ok(response) => {
+                        self.response = Some(response);
+                        continue;
+                    }
+                    Err(failure) => return Err(io::Error::other(failure)),
+                },
+                Some(response) => match response.read(into) {
+                    Ok(0) if self.size.is_none_or(|size| self.at >= size) || into.is_empty() => return Ok(0),
+                    Ok(0) => "the connection ended early".to_owned(),
+                    Ok(count) => {
+                        self.at += count as u64;
+                        self.failed = 0;
+                        return Ok(count);
+                    }
+                    Err(error) => error.to_string(),
+                },
+            };
+            self.response = None;
+            self.failed += 1;
+            if self.failed > TRIES {
+                let fact = format!("blob {} broke off after {} bytes, {TRIES} times ({why})", self.digest, self.at);
+                return Err(io::Error::other(self.image.failed(fact)));
+            }
+            std::thread::sleep(PAUSE * 2u32.pow(self.failed - 1));
+        }
+    }
+}

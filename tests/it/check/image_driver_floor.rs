@@ -1,0 +1,82 @@
+//! What an image requires of the driver.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use gpulock::check::Findings;
+use gpulock::diag::Severity;
+
+use super::venv::{Question, ask, assert_quiet, the_finding, the_problem, words};
+
+const CODE: &str = "image-driver-floor";
+/// Of nvidia/cuda 12.2, as far as public copies of its Dockerfile show it.
+const CUDA_12_2: &str = "cuda>=12.2 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=470,driver<471 \
+     brand=nvidia,driver>=470,driver<471 brand=geforce,driver>=470,driver<471 brand=tesla,driver>=525,driver<526 \
+     brand=unknown,driver>=525,driver<526 brand=nvidia,driver>=525,driver<526 brand=geforce,driver>=525,driver<526";
+
+fn check(variables: &[(&str, &str)], gpu: &str, driver: &str) -> Findings {
+    let image = tempfile::tempdir().unwrap();
+    fs::create_dir_all(image.path().join("etc")).unwrap();
+    fs::write(image.path().join("etc/os-release"), "ID=debian\n").unwrap();
+    let variables: BTreeMap<String, String> =
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let question = Question { gpus: &[gpu], driver: Some(driver), ..Question::default() };
+    ask(image.path(), &variables, image.path(), &question)
+}
+
+fn requires<'a>(requirement: &'a str) -> [(&'a str, &'a str); 1] {
+    [("NVIDIA_REQUIRE_CUDA", requirement)]
+}
+
+#[test]
+fn fires() {
+    for (requirement, gpu, driver) in [
+        ("cuda>=12.8", "A100", "550.54.15"),
+        (CUDA_12_2, "A100", "515.105.01"),
+        // Listed for other branches only.
+        (CUDA_12_2, "RTX 4090", "530.30.02"),
+        ("cuda>=12.8 brand=tesla,driver>=535,driver<536", "RTX 4090", "535.161.08"),
+        ("driver>=560", "A100", "550.54.15"),
+    ] {
+        let findings = check(&requires(requirement), gpu, driver);
+        let found = words(the_problem(&findings, CODE));
+        let first = requirement.split(' ').next().unwrap();
+        for said in ["does not start this image on driver", driver, gpu, &format!("requires {first}"), "NVIDIA_DISABLE_REQUIRE=1"] {
+            assert!(found.contains(said), "{said}: {found}");
+        }
+    }
+    let findings = check(&requires("cuda>=12.8"), "A100", "550.54.15");
+    assert!(words(the_problem(&findings, CODE)).contains("install driver 570.26 or later"));
+    let findings = check(&requires("cuda>=12.8 nonsense"), "A100", "550.54.15");
+    assert!(words(the_problem(&findings, CODE)).contains("`nonsense` is no condition"));
+    let findings = check(&[("CUDA_VERSION", "12.8.1")], "A100", "550.54.15");
+    assert!(words(the_problem(&findings, CODE)).contains("requires cuda>=12.8"));
+}
+
+/// The brand of a GPU for data centres depends on its driver and on the runtime.
+#[test]
+fn is_unsure_where_the_brand_decides() {
+    let findings = check(&requires("cuda>=12.8 brand=tesla,driver>=535,driver<536"), "A100", "535.161.08");
+    let finding = the_finding(&findings, CODE);
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(words(finding).contains("depends on the brand"), "{}", words(finding));
+}
+
+#[test]
+fn stays_quiet() {
+    for (requirement, gpu, driver) in [
+        ("cuda>=12.8", "A100", "570.124.06"),
+        ("cuda>=12.8", "RTX 4090", "580.65.06"),
+        (CUDA_12_2, "A100", "470.57.02"),
+        (CUDA_12_2, "A100", "525.60.13"),
+        (CUDA_12_2, "RTX 4090", "525.60.13"),
+        (CUDA_12_2, "H100", "535.54.03"),
+        // Newer than what is known here.
+        ("cuda>=99.0", "A100", "999"),
+    ] {
+        assert_quiet(&check(&requires(requirement), gpu, driver), CODE);
+    }
+    let disabled = [("NVIDIA_REQUIRE_CUDA", "cuda>=12.8"), ("NVIDIA_DISABLE_REQUIRE", "1")];
+    assert_quiet(&check(&disabled, "A100", "550.54.15"), CODE);
+    assert_quiet(&check(&[], "A100", "550.54.15"), CODE);
+}

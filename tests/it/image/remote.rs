@@ -1,0 +1,118 @@
+//! Images from a registry that answers as it is told: tokens, breaks and lies.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::make::{Layer, Made, Packed, sha256};
+use crate::cli::program::Place;
+use crate::registry::server::{Reply, Seen, Server, ranged, reply};
+
+/// The blobs of an image by digest, and its manifest.
+struct Image {
+    blobs: HashMap<String, Vec<u8>>,
+    manifest: Vec<u8>,
+}
+
+fn image() -> Image {
+    let folder = tempfile::tempdir().unwrap();
+    let layers = [
+        Layer::default().file("etc/os-release", "ID=debian\n"),
+        Layer::default().file("a.py", &"text ".repeat(50_000)),
+    ];
+    Made::of(&layers).layout(folder.path(), Packed::Plain);
+    let blobs: HashMap<String, Vec<u8>> = std::fs::read_dir(folder.path().join("blobs/sha256"))
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .map(|bytes| (sha256(&bytes), bytes))
+        .collect();
+    let manifest = blobs.values().find(|bytes| bytes.starts_with(b"{\"config\"")).unwrap().clone();
+    Image { blobs, manifest }
+}
+
+/// What a registry has at a path: the manifest behind an index for two platforms, and the blobs.
+fn at(image: &Image, seen: &Seen) -> Reply {
+    let name = seen.path.rsplit('/').next().unwrap();
+    let digest = name.trim_start_matches("sha256:");
+    let own = sha256(&image.manifest);
+    match () {
+        () if seen.path == "/v2/a/b/manifests/1" => {
+            let entry = |digest: &str, architecture: &str| {
+                format!(
+                    "{{\"digest\": \"sha256:{digest}\", \"platform\": {{\"os\": \"linux\", \"architecture\": \"{architecture}\"}}}}"
+                )
+            };
+            let other = entry(&"0".repeat(64), "arm64");
+            reply(200, "", format!("{{\"manifests\": [{other}, {}]}}", entry(&own, "amd64")))
+        }
+        () if seen.path == format!("/v2/a/b/manifests/sha256:{own}") => reply(200, "", image.manifest.clone()),
+        () if seen.path.starts_with("/v2/a/b/blobs/") => match image.blobs.get(digest) {
+            Some(bytes) => ranged(seen, bytes),
+            None => reply(404, "", ""),
+        },
+        () => reply(404, "", ""),
+    }
+}
+
+fn run(answer: impl Fn(&Image, &Seen) -> Reply + Send + Sync + 'static) -> (Server, crate::cli::program::Ran) {
+    let image = Arc::new(image());
+    let server = Server::start(move |seen| answer(&image, seen));
+    let place = Place::empty();
+    let subject = format!("registry:{}/a/b:1", server.url.trim_start_matches("http://"));
+    let ran = place.run(&["verify", &subject]);
+    (server, ran)
+}
+
+#[test]
+fn a_token_is_asked_for_and_sent() {
+    let (server, ran) = run(|image, seen| match seen.headers.get("authorization").map(String::as_str) {
+        _ if seen.path.starts_with("/token") => {
+            assert!(seen.path.contains("scope=repository%3Aa%2Fb%3Apull"), "{}", seen.path);
+            reply(200, "", "{\"token\": \"T\"}")
+        }
+        Some("Bearer T") => at(image, seen),
+        _ => {
+            let challenge = format!("Bearer realm=\"http://{}/token\",service=\"s\"", seen.headers["host"]);
+            reply(401, "", "").header("WWW-Authenticate", challenge)
+        }
+    });
+    ran.code(3);
+    assert_eq!(server.seen().iter().filter(|seen| seen.path.starts_with("/token")).count(), 1);
+}
+
+/// It goes on where it broke off.
+#[test]
+fn a_blob_that_breaks_off_is_resumed() {
+    let (server, ran) = run(|image, seen| {
+        let answer = at(image, seen);
+        let cut = seen.path.contains("/blobs/") && seen.before < 2 && answer.body.len() > 1000;
+        Reply { cut: cut.then_some(answer.body.len() / 2), ..answer }
+    });
+    ran.code(3);
+    let ranges: Vec<String> = server.seen().iter().filter_map(|seen| seen.headers.get("range").cloned()).collect();
+    assert!(
+        ranges.len() >= 2 && ranges.iter().all(|range| range.starts_with("bytes=") && range.ends_with('-')),
+        "{ranges:?}"
+    );
+}
+
+#[test]
+fn what_is_not_what_it_is_named_by_is_refused() {
+    let (_, ran) = run(|image, seen| {
+        let mut answer = at(image, seen);
+        if answer.body.len() > 100_000 {
+            answer.body[1000] ^= 1;
+        }
+        answer
+    });
+    let ran = ran.code(2);
+    assert!(ran.err.contains("not the one that it is named by"), "{}", ran.err);
+    let (_, ran) = run(|image, seen| match seen.path.contains("/blobs/") {
+        true => reply(404, "", ""),
+        false => at(image, seen),
+    });
+    ran.code(2).says(&["error[image-missing-tag]", "blobs/sha256:", "HTTP status 404"]);
+    let (_, ran) = run(|_, _| reply(200, "", " ".repeat(5 << 20)));
+    ran.code(2).says(&["error[image-registry]", "more than 4194304 bytes"]);
+    let (_, ran) = run(|_, _| reply(403, "", ""));
+    ran.code(2).says(&["error[image-unauthorized]"]);
+}
