@@ -1,5 +1,6 @@
 //! Layers and images for the target `image`, each behind the number by which it knows what it is.
 
+#[allow(dead_code)] // What they make up is for the tests.
 #[path = "../it/image/cases.rs"]
 mod cases;
 #[allow(dead_code)]
