@@ -10,7 +10,8 @@ use crate::check::rule::library_modified::expected;
 use crate::check::{self, Case, Findings, Locked, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::integrity::{self, Expected, Verdict};
-use crate::inventory::{Inventory, Library, Options, Role};
+use crate::inventory::process::{self, ProcFs};
+use crate::inventory::{Inventory, Library, Options, Role, SubjectKind};
 use crate::link::LinkModel;
 use crate::lock::Lock;
 use crate::manifest::{self, Check, Target};
@@ -44,14 +45,28 @@ pub struct Judged {
     pub warnings: Vec<Diagnostic>,
     /// Whether there is any library that has to do with GPUs.
     pub is_gpu_stack: bool,
-    kind: &'static str,
-    stack: Vec<String>,
-    target: Option<Machines>,
-    libraries: usize,
-    bytes: u64,
+    pub(super) kind: &'static str,
+    pub(super) stack: Vec<String>,
+    pub(super) target: Option<Machines>,
+    pub(super) libraries: usize,
+    pub(super) bytes: u64,
 }
 
 impl Judged {
+    /// Of no process at all.
+    pub fn nothing() -> Self {
+        Self {
+            findings: Findings::default(),
+            warnings: Vec::new(),
+            is_gpu_stack: false,
+            kind: SubjectKind::Process.name(),
+            stack: Vec::new(),
+            target: None,
+            libraries: 0,
+            bytes: 0,
+        }
+    }
+
     /// As a report on it is printed.
     pub fn report(&self, subject: &Path) -> Report<'_> {
         Report {
@@ -76,7 +91,10 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
     let Question { subject, lock, target, variables, integrity, matrix, checks } = question;
     let machine = target.map(|target| machine(target, matrix)).transpose()?;
     let options = Options { variables, ..Options::default() };
-    let inventory = Inventory::read(subject, &options)?;
+    let inventory = match process::pid(subject)? {
+        Some(pid) => Inventory::of_process(&ProcFs::default(), pid, &options)?,
+        None => Inventory::read(subject, &options)?,
+    };
     let links = LinkModel::new(&inventory, matrix.dlopen()?);
     let locked = match (lock, target) {
         (Some(lock), Some(target)) => lock.target(&target.name).map(|target| Locked { lock, target }),
@@ -93,12 +111,15 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         digests: digests.as_ref(),
         locked,
     };
-    let findings = check::run(&case, checks)?;
+    let is_gpu_stack = stack::is_gpu_stack(&inventory, matrix)?;
+    // Of a process that has nothing to do with GPUs, nobody asked what else it has.
+    let is_judged = is_gpu_stack || inventory.process.is_none();
+    let findings = if is_judged { check::run(&case, checks)? } else { Findings::default() };
     let is_library = |library: &&Arc<Library>| library.role == Role::Library;
     let libraries: Vec<_> = inventory.libraries().iter().filter(is_library).collect();
     Ok(Judged {
         findings,
-        is_gpu_stack: stack::is_gpu_stack(&inventory, matrix)?,
+        is_gpu_stack,
         kind: inventory.subject.kind.name(),
         stack: stack::words(&inventory, &links),
         target: machine.as_ref().map(|machine| machines(machine, &case)),

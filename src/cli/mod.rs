@@ -16,6 +16,7 @@ mod matrix;
 mod output;
 mod progress;
 mod resolve;
+mod running;
 mod schema;
 mod source;
 mod summary;

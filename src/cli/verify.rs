@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use super::environment::{self, Question, blank, of_lock};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
-use super::{Answer, Globals};
+use super::{Answer, Globals, running};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::host;
@@ -20,9 +20,11 @@ use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 /// Flags of `gpulock verify`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Virtual environment, site-packages, root filesystem, shared library or wheel [default: .venv]
+    /// Virtual environment, site-packages, root filesystem, shared library, wheel or process (pid:4242) [default: .venv]
     #[arg(value_name = "SUBJECT")]
     subject: Option<PathBuf>,
+    #[command(flatten)]
+    processes: running::Flags,
     #[command(flatten)]
     place: Place,
     /// Target of the lock to judge for; `auto` for this machine
@@ -60,8 +62,12 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let lock = lock(args)?;
     let target = target(args, lock.as_ref())?;
     let manifest = input::manifest_if_there(&args.place)?;
-    let subject = args.subject.clone().unwrap_or_else(|| PathBuf::from(".venv"));
-    let variables = variables(args, manifest.as_ref());
+    let (subject, processes) = running::choose(args.subject.as_deref(), &args.processes, &matrix)?;
+    let variables = match processes {
+        // They are what the process was started with.
+        Some(_) => args.variables.iter().cloned().collect(),
+        None => variables(args, manifest.as_ref()),
+    };
     let ignored = ignored_variables(&variables);
     let mut checks = manifest.map(|manifest| manifest.checks).unwrap_or_default();
     // Levels of what `gpulock check` alone looks at are no exceptions that meet nothing.
@@ -75,7 +81,10 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         matrix: &matrix,
         checks: &checks,
     };
-    let judged = environment::judge(question)?;
+    let judged = match processes {
+        Some(processes) => running::judge(question, processes)?,
+        None => environment::judge(question)?,
+    };
     globals.tell(judged.warnings.iter().chain(&ignored));
     let anchors = anchors(args, lock.is_some(), &subject);
     environment::print(&judged.report(&subject), "gpulock verify", anchors, args.fail_on, globals)?;

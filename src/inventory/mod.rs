@@ -14,6 +14,7 @@ mod library;
 mod loader;
 mod model;
 mod parallel;
+pub mod process;
 mod python;
 mod read;
 mod root;

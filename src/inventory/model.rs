@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::file::OpenFile;
+use super::process::Process;
 use super::{Distribution, DriverFile, Library, Loader, PythonEnvironment, Root, Subject, library, shown};
 
 /// What to take into account besides the files.
@@ -67,6 +68,8 @@ pub struct Inventory {
     pub variables: BTreeMap<String, String>,
     /// What could not be read.
     pub troubles: Vec<Trouble>,
+    /// The process that it was read of, where it is one; then the libraries are those that it has mapped.
+    pub process: Option<Process>,
     pub(super) libraries: Vec<Arc<Library>>,
     pub(super) known: Known,
     /// Where a wheel was unpacked; vanishes with this.
@@ -78,12 +81,14 @@ pub struct Inventory {
 pub(super) struct Known {
     paths: Mutex<HashMap<PathBuf, Option<Arc<Library>>>>,
     inodes: Mutex<HashMap<(u64, u64), Arc<Library>>>,
+    /// Which package recorded a file.
+    owners: OnceLock<HashMap<PathBuf, usize>>,
 }
 
 impl Known {
     pub(super) fn new(libraries: &[Arc<Library>]) -> Self {
         let inodes = libraries.iter().map(|library| (library.inode, Arc::clone(library))).collect();
-        Self { paths: Mutex::default(), inodes: Mutex::new(inodes) }
+        Self { paths: Mutex::default(), inodes: Mutex::new(inodes), owners: OnceLock::new() }
     }
 }
 
@@ -108,7 +113,7 @@ impl Inventory {
     /// The names of symbols of a library, by their numbers in its symbol table, read from its file again; `None` for those
     /// that can no longer be read.
     pub fn symbol_names(&self, library: &Library, symbols: &[u32]) -> Vec<Option<String>> {
-        let file = super::file::OpenFile::open(&self.root.outside(&library.path)).ok();
+        let file = self.open(library).ok();
         let Some((object, file)) = library.object.as_ref().ok().zip(file) else { return vec![None; symbols.len()] };
         symbols.iter().map(|symbol| object.symbols.name(&file, *symbol).ok()).collect()
     }
@@ -121,7 +126,19 @@ impl Inventory {
         if let Some(known) = self.known.inodes.lock().unwrap_or_else(lock).get(&inode) {
             return Some(Arc::clone(known));
         }
-        let read = Arc::new(library::read_on_demand(&self.root, path, file, &metadata));
+        let mut read = library::read_on_demand(&self.root, path, file, &metadata);
+        if self.process.is_some() {
+            // What it has not loaded is nevertheless of its packages.
+            let recorded = |(at, package): (usize, &Distribution)| {
+                package.files.iter().map(|file| (file.path.clone(), at)).collect::<Vec<_>>()
+            };
+            let owners = || self.packages.iter().enumerate().flat_map(recorded).collect();
+            read.package = self.known.owners.get_or_init(owners).get(&read.path).copied();
+            let sites = self.pythons.iter().flat_map(|python| &python.site_packages);
+            let below = sites.filter_map(|site| read.path.strip_prefix(site).ok()).next();
+            read.name = below.map_or_else(|| shown(&read.path), shown);
+        }
+        let read = Arc::new(read);
         // Another thread may have been faster; all get the same.
         Some(Arc::clone(self.known.inodes.lock().unwrap_or_else(lock).entry(inode).or_insert(read)))
     }
@@ -135,11 +152,22 @@ impl Inventory {
         Some((shown(below.unwrap_or(&place)), to)).filter(|_| self.root.resolve(&place).is_err())
     }
 
+    /// Whether a library is mapped in a process and its file has lost its name since.
+    pub fn is_deleted(&self, library: &Library) -> bool {
+        self.process.as_ref().is_some_and(|process| process.contents.contains_key(&library.inode))
+    }
+
+    /// How this machine opens the file of a library: one that a process has mapped may have lost its name.
+    pub fn outside(&self, library: &Library) -> PathBuf {
+        let content = self.process.as_ref().and_then(|process| process.contents.get(&library.inode));
+        content.cloned().unwrap_or_else(|| self.root.outside(&library.path))
+    }
+
     /// Opens the file of a library once more, for the names of its symbols.
     ///
     /// # Errors
     /// When it is gone or may not be read.
     pub fn open(&self, library: &Library) -> std::io::Result<OpenFile> {
-        OpenFile::open(&self.root.outside(&library.path))
+        OpenFile::open(&self.outside(library))
     }
 }

@@ -23,6 +23,8 @@ pub enum SubjectKind {
     Library,
     /// A wheel.
     Wheel,
+    /// A running process.
+    Process,
 }
 
 impl SubjectKind {
@@ -35,6 +37,7 @@ impl SubjectKind {
             Self::RootFilesystem => "root-filesystem",
             Self::Library => "library",
             Self::Wheel => "wheel",
+            Self::Process => "process",
         }
     }
 }

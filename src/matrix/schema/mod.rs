@@ -18,6 +18,7 @@ pub use cuda::{BranchRow, CudaFile, CudaReleaseRow, DriverFile, FamilyRow, Forwa
 pub use cudnn::{CudnnBuildRow, CudnnFile, CudnnReleaseRow};
 pub use dlopen::{
     AbsentRow, DlopenFile, EdgeRow, FallbackRow, ImportRow, InterpreterRow, OnFailure, OnMissing, OpenRow, StepRow,
+    WorkloadRow,
 };
 pub use env_vars::{
     EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableListingRow,

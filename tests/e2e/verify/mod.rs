@@ -3,5 +3,6 @@
 mod broken;
 pub mod environment;
 mod packages;
+mod running;
 mod sweep;
 mod tried;
