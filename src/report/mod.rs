@@ -9,6 +9,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod matrix;
+pub mod message;
 pub mod sarif;
 pub mod schema;
 pub mod verify;

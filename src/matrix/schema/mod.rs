@@ -10,6 +10,7 @@ mod gpu;
 mod gpu_code;
 mod image;
 mod index;
+mod message;
 mod torch;
 
 use serde::Deserialize;
@@ -33,6 +34,7 @@ pub use image::{
 pub use index::{
     CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,
 };
+pub use message::{AnswerRow, ComponentRow, ExitRow, MessageFile, ToolRow, UnknownRow};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
 /// How a fact is known; read beats the rest.

@@ -5,6 +5,7 @@ mod cache;
 mod check;
 mod diff;
 mod dockerfile;
+mod explain;
 mod image;
 mod modes;
 pub mod program;
