@@ -20,6 +20,7 @@ use crate::report::verify::{Machines, Report, human, json};
 use crate::resolve::{Machine, Request};
 
 /// What is asked of an environment.
+#[derive(Clone)]
 pub struct Question<'a> {
     /// Where it is.
     pub subject: &'a Path,
@@ -70,6 +71,7 @@ impl Judged {
     /// As a report on it is printed.
     pub fn report(&self, subject: &Path) -> Report<'_> {
         Report {
+            run: None,
             kind: self.kind,
             path: subject.display().to_string(),
             stack: self.stack.clone(),
@@ -88,22 +90,30 @@ impl Judged {
 /// # Errors
 /// A subject that cannot be read, a GPU or driver that is unknown.
 pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
-    let Question { subject, lock, target, variables, integrity, matrix, checks } = question;
-    let machine = target.map(|target| machine(target, matrix)).transpose()?;
-    let options = Options { variables, ..Options::default() };
-    let inventory = match process::pid(subject)? {
+    let options = Options { variables: question.variables.clone(), ..Options::default() };
+    let inventory = match process::pid(question.subject)? {
         Some(pid) => Inventory::of_process(&ProcFs::default(), pid, &options)?,
-        None => Inventory::read(subject, &options)?,
+        None => Inventory::read(question.subject, &options)?,
     };
-    let links = LinkModel::new(&inventory, matrix.dlopen()?);
+    judge_of(&inventory, question)
+}
+
+/// Runs the rules on what was read.
+///
+/// # Errors
+/// A GPU or driver that is unknown.
+pub fn judge_of(inventory: &Inventory, question: Question<'_>) -> Result<Judged, Failure> {
+    let Question { lock, target, integrity, matrix, checks, .. } = question;
+    let machine = target.map(|target| machine(target, matrix)).transpose()?;
+    let links = LinkModel::new(inventory, matrix.dlopen()?);
     let locked = match (lock, target) {
         (Some(lock), Some(target)) => lock.target(&target.name).map(|target| Locked { lock, target }),
         _ => None,
     };
-    let digests = integrity.then(|| digests(&inventory, locked));
+    let digests = integrity.then(|| digests(inventory, locked));
     let case = Case {
         offers: Default::default(),
-        inventory: &inventory,
+        inventory,
         links: &links,
         matrix,
         machine: machine.as_ref(),
@@ -111,7 +121,7 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         digests: digests.as_ref(),
         locked,
     };
-    let is_gpu_stack = stack::is_gpu_stack(&inventory, matrix)?;
+    let is_gpu_stack = stack::is_gpu_stack(inventory, matrix)?;
     // Of a process that has nothing to do with GPUs, nobody asked what else it has.
     let is_judged = is_gpu_stack || inventory.process.is_none();
     let findings = if is_judged { check::run(&case, checks)? } else { Findings::default() };
@@ -121,7 +131,7 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         findings,
         is_gpu_stack,
         kind: inventory.subject.kind.name(),
-        stack: stack::words(&inventory, &links),
+        stack: stack::words(inventory, &links),
         target: machine.as_ref().map(|machine| machines(machine, &case)),
         libraries: libraries.len(),
         bytes: libraries.iter().map(|library| library.size).sum(),
@@ -146,7 +156,12 @@ pub fn print(
         None if globals.form() == Form::Json => json::report(report),
         None => human::report(report, globals.least(), globals.result_style()),
     };
-    output::write(globals, &text)
+    match (report.run, &globals.output) {
+        // Standard output is the command's.
+        (Some(_), None) => output::stderr(&text),
+        _ => return output::write(globals, &text),
+    }
+    Ok(())
 }
 
 /// A target that says nothing.

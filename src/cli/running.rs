@@ -20,19 +20,23 @@ pub struct Flags {
     all: bool,
 }
 
+/// The processes that are meant.
+#[derive(Debug)]
+pub struct Processes {
+    chosen: Vec<ProcessEntry>,
+    /// How many others could not be looked at.
+    unread: usize,
+}
+
 /// What is judged: the subject as it is called, and the processes where it is about processes.
 ///
 /// # Errors
 /// A number that is none of a process, `--children` without a process.
-pub fn choose(
-    given: Option<&Path>,
-    flags: &Flags,
-    matrix: &Matrix,
-) -> Result<(PathBuf, Option<Vec<ProcessEntry>>), Failure> {
+pub fn choose(given: Option<&Path>, flags: &Flags, matrix: &Matrix) -> Result<(PathBuf, Option<Processes>), Failure> {
     let processes = ProcFs::default();
     let all = || processes.all().map_err(|error| unanswerable("/proc", &error.to_string()));
     if flags.all {
-        return Ok((PathBuf::from("--all"), Some(of_gpus(&processes, all()?, matrix)?)));
+        return Ok((PathBuf::from("all processes"), Some(of_gpus(&processes, all()?, matrix)?)));
     }
     let subject = given.unwrap_or(Path::new(".venv")).to_owned();
     let Some(pid) = process::pid(&subject)? else {
@@ -41,23 +45,28 @@ pub fn choose(
     };
     let alone = ProcessEntry { pid, parent: 0, name: String::new(), started: 0 };
     if !flags.children {
-        return Ok((subject, Some(vec![alone])));
+        return Ok((subject, Some(Processes { chosen: vec![alone], unread: 0 })));
     }
     let all = all()?;
     let entry = |pid: u32| all.iter().find(|entry| entry.pid == pid).cloned();
     let mut chosen = vec![entry(pid).unwrap_or(alone)];
     chosen.extend(with_children(pid, &all).into_iter().skip(1).filter_map(entry));
-    Ok((subject, Some(chosen)))
+    Ok((PathBuf::from(format!("pid:{pid} and its children")), Some(Processes { chosen, unread: 0 })))
 }
 
-/// Those that have loaded a library of CUDA or torch. Those of others cannot be looked at.
-fn of_gpus(processes: &ProcFs, all: Vec<ProcessEntry>, matrix: &Matrix) -> Result<Vec<ProcessEntry>, Failure> {
+/// Those that have loaded a library of CUDA or torch.
+fn of_gpus(processes: &ProcFs, all: Vec<ProcessEntry>, matrix: &Matrix) -> Result<Processes, Failure> {
     let packages = matrix.package()?;
-    let has = |entry: &ProcessEntry| {
-        let names = processes.mapped_names(entry.pid).unwrap_or_default();
-        names.iter().any(|name| packages.is_gpu_library(name) || name.starts_with("libtorch"))
-    };
-    Ok(all.into_iter().filter(has).collect())
+    let is_gpu = |name: &String| packages.is_gpu_library(name) || name.starts_with("libtorch");
+    let mut found = Processes { chosen: Vec::new(), unread: 0 };
+    for entry in all {
+        match processes.mapped_names(entry.pid) {
+            Ok(names) if names.iter().any(is_gpu) => found.chosen.push(entry),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => found.unread += 1,
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Judges each process; what several have in common is one finding. Of several, those that end meanwhile or may not be
@@ -65,25 +74,39 @@ fn of_gpus(processes: &ProcFs, all: Vec<ProcessEntry>, matrix: &Matrix) -> Resul
 ///
 /// # Errors
 /// When none of them can be read.
-pub fn judge(question: Question<'_>, processes: Vec<ProcessEntry>) -> Result<Judged, Failure> {
-    if let [one] = &processes[..] {
-        return environment::judge(Question { subject: Path::new(&format!("pid:{}", one.pid)), ..question });
+pub fn judge(question: &Question<'_>, processes: Processes) -> Result<Judged, Failure> {
+    let judged = |entry: &ProcessEntry| {
+        let subject = PathBuf::from(format!("pid:{}", entry.pid));
+        environment::judge(Question { subject: &subject, ..question.clone() })
+    };
+    let mut all = match &processes.chosen[..] {
+        [one] => judged(one)?,
+        _ => merged(processes.chosen.into_iter().map(|entry| (judged(&entry), entry)))?,
+    };
+    if processes.unread > 0 {
+        let message = format!("{} processes of other users may not be read: left out", processes.unread);
+        let note = Diagnostic::note("cannot-read", message, Evidence::observed("/proc", "permission denied"));
+        all.warnings.push(note.fix("sudo gpulock verify --all"));
     }
+    Ok(all)
+}
+
+/// What was found of several processes, as one.
+///
+/// # Errors
+/// When none of them can be read.
+pub fn merged(each: impl Iterator<Item = (Result<Judged, Failure>, ProcessEntry)>) -> Result<Judged, Failure> {
     let mut all: Option<Judged> = None;
     let (mut unread, mut first): (Vec<Diagnostic>, Option<Failure>) = (Vec::new(), None);
-    for entry in &processes {
-        let subject = PathBuf::from(format!("pid:{}", entry.pid));
-        match environment::judge(Question { subject: &subject, variables: question.variables.clone(), ..question }) {
-            Ok(judged) if all.is_none() => {
-                let mut judged = judged;
-                for finding in &mut judged.findings.findings {
-                    finding.evidence.push(of(entry));
-                }
+    for (judged, entry) in each {
+        match judged {
+            Ok(mut judged) if all.is_none() => {
+                judged.findings.findings.iter_mut().for_each(|finding| finding.evidence.push(of(&entry)));
                 all = Some(judged);
             }
-            Ok(judged) => all.iter_mut().for_each(|all| add(all, &judged, entry)),
+            Ok(judged) => all.iter_mut().for_each(|all| add(all, &judged, &entry)),
             Err(failure) if failure.class == Class::Unanswerable && is_about_it(&failure) => {
-                unread.extend(failure.diagnostics.iter().map(|one| note(one, entry)));
+                unread.extend(failure.diagnostics.iter().map(|one| note(one, &entry)));
                 first = first.or(Some(failure));
             }
             Err(failure) => return Err(failure),
@@ -115,6 +138,9 @@ fn of(entry: &ProcessEntry) -> Evidence {
 
 /// Adds what was found of one more process.
 fn add(all: &mut Judged, one: &Judged, entry: &ProcessEntry) {
+    if !all.is_gpu_stack {
+        all.findings.skipped.clone_from(&one.findings.skipped);
+    }
     all.is_gpu_stack |= one.is_gpu_stack;
     all.libraries += one.libraries;
     all.bytes += one.bytes;

@@ -1,29 +1,39 @@
 //! A process as it runs: takes what it has mapped, gives it as a context, each load with the rule by which it was found,
 //! what the process would open while it works, and where it differs from what the loader would do.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
-use super::model::{Context, Found, LinkModel, Load, Running};
+use super::model::{Context, Found, LinkModel, Load, Problem, Running, Step};
 use super::process::{Opened, Process};
 use super::symbols;
 use super::world::World;
-use crate::inventory::process::Process as Mapped;
+use crate::inventory::process::{Process as Mapped, Request, SearchRule};
 use crate::inventory::{LoaderKind, Role};
 
 pub(super) fn model(world: &World<'_>, mapped: &Mapped) -> LinkModel {
     let mut process = Process::with(world, loads(world, mapped));
     preloaded(&mut process);
     explain(&mut process);
-    let running = compare(&mut process, mapped);
+    let mut running = compare(&mut process, mapped);
     let mut context = Context::named(format!("process {}", mapped.pid), None, false);
-    let all: Vec<usize> = (0..process.loads.len()).collect();
+    context.problems = failures(&process, mapped);
+    // Where a library is missing the loader gives up: what was opened with it lacks the rest too.
+    let gave_up = context.problems.iter().any(|problem| problem.optional().is_none());
+    let unready: HashSet<(u64, u64)> =
+        mapped.mapped.iter().filter(|one| gave_up && !one.ready).map(|one| one.library.inode).collect();
+    running.not_mapped.retain(|(_, by)| !unready.contains(&process.loads[*by].library.inode));
     // Symbols of other files may be looked up when they are first called, which may be never.
     let judged = |at: &usize| {
         let library = &process.loads[*at].library;
-        library.package.is_some() || library.object.as_ref().is_ok_and(|object| object.identity.is_some())
+        let of_stack = library.object.as_ref().is_ok_and(|object| object.identity.is_some());
+        !unready.contains(&library.inode) && (library.package.is_some() || of_stack)
     };
+    let all: Vec<usize> = (0..process.loads.len()).collect();
     let new = all.iter().copied().filter(judged).collect();
-    context.problems = symbols::check(&process, &Opened { root: None, scope: all, new, problems: Vec::new() });
+    let opened = Opened { root: None, scope: all, new, problems: Vec::new() };
+    context.problems.extend(symbols::check(&process, &opened));
     LinkModel { contexts: vec![context.ended(process, 0)], running: Some(running), ..LinkModel::default() }
 }
 
@@ -100,6 +110,39 @@ fn requests(process: &Process<'_>, asked: &[Vec<String>], at: usize) -> Vec<(usi
     others.filter_map(|(by, names)| Some((by, names.iter().find(is_named)?.clone()))).collect()
 }
 
+/// What a loaded file needs and the loader looked for in vain. What is opened by name may be absent by design.
+fn failures(process: &Process<'_>, mapped: &Mapped) -> Vec<Problem> {
+    let needed = mapped.failures.iter().filter(|failure| !failure.opened);
+    let problem = |failure: &Request| {
+        let path = process.world.inventory.root.resolve(Path::new(&failure.by)).ok();
+        let is_by = |load: &&Arc<Load>| path.as_ref() == Some(&load.library.path);
+        let by = process.loads.iter().find(is_by).map(|load| Arc::clone(&load.library))?;
+        let steps = failure.tried.iter().map(|(rule, path)| step(process, rule, path));
+        let file = by.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let optional = process.world.facts.absent(&failure.name, &file).map(|row| row.reason.clone());
+        Some(Problem::Unresolved { needed: failure.name.clone(), by, tried: steps.collect(), optional })
+    };
+    needed.filter_map(problem).collect()
+}
+
+fn step(process: &Process<'_>, rule: &SearchRule, path: &Path) -> Step {
+    let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
+    let of = |of: &str| {
+        let path = process.world.inventory.root.resolve(Path::new(of)).ok();
+        let load = process.loads.iter().find(|load| path.as_ref() == Some(&load.library.path));
+        load.map_or_else(|| of.to_owned(), |load| load.library.name.clone())
+    };
+    let rule = match rule {
+        SearchRule::Path => Found::Path,
+        SearchRule::Rpath(file) => Found::Rpath { of: of(file), dir },
+        SearchRule::LibraryPath => Found::LibraryPath { dir },
+        SearchRule::Runpath(file) => Found::Runpath { of: of(file), dir },
+        SearchRule::Cache => Found::Cache,
+        SearchRule::Default => Found::Default { dir },
+    };
+    Step { rule, path: path.to_owned(), passed_over: false }
+}
+
 /// Where the process and the search differ.
 fn compare(process: &mut Process<'_>, mapped: &Mapped) -> Running {
     let mut running = Running::default();
@@ -125,7 +168,8 @@ fn compare(process: &mut Process<'_>, mapped: &Mapped) -> Running {
                 (Some(_), _) => {}
                 (None, _) => {
                     let file = library.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-                    let known = running.not_mapped.iter().any(|(name, _)| name == needed);
+                    let told = mapped.failures.iter().any(|failure| failure.name == *needed);
+                    let known = told || running.not_mapped.iter().any(|(name, _)| name == needed);
                     if complete && !known && process.world.facts.absent(needed, &file).is_none() {
                         running.not_mapped.push((needed.clone(), by));
                     }

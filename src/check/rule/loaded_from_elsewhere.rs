@@ -1,11 +1,8 @@
 //! A library of a running process that is not the file of its environment: which path won, and why.
 
-use std::sync::Arc;
-
-use super::shadowed_library::{Taken, finding, lacks};
-use crate::check::{Case, Claims, Outcome, Rule, stack};
+use super::shadowed_library::{Taken, finding, lacks, own};
+use crate::check::{Case, Claims, Outcome, Rule};
 use crate::diag::{Evidence, Failure, Severity};
-use crate::inventory::Library;
 use crate::link::Load;
 
 pub const RULE: Rule = Rule {
@@ -21,7 +18,7 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
     }
     let Some(context) = case.links.contexts.first() else { return Ok(Outcome::Ran(Vec::new())) };
     // One finding for each folder that something is mapped from; what would be opened from there later goes with it.
-    let mut folders: Vec<Owned<'a>> = Vec::new();
+    let mut folders: Vec<Taken<'a>> = Vec::new();
     for (at, load) in context.loads.iter().enumerate() {
         if load.library.package.is_some() || claims.is_blamed(&load.library) {
             continue;
@@ -39,32 +36,15 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
     }
     let mut findings = Vec::new();
     for (folder, taken) in &folders {
-        let taken: Vec<(&Load, &Arc<Library>)> = taken.iter().map(|(load, own)| (*load, own)).collect();
         let fails = claims.take(|symptom| taken.iter().any(|(load, own)| lacks(symptom, &load.library, own)));
         taken.iter().for_each(|(load, _)| claims.blame(&load.library));
-        let taken: Taken<'_> = (folder.clone(), taken);
-        let finding = finding(RULE.code, &taken.0, &taken.1, &fails);
-        findings.push(match by(case, taken.1[0].0) {
+        let finding = finding(RULE.code, folder, taken, &fails);
+        findings.push(match by(case, taken[0].0) {
             Some(evidence) => finding.and(evidence),
             None => finding,
         });
     }
     Ok(Outcome::Ran(findings))
-}
-
-/// One foreign folder, and what is taken from it in place of what.
-type Owned<'a> = (String, Vec<(&'a Load, Arc<Library>)>);
-
-/// The file of an installed package that has the same name: what was meant.
-fn own(case: &Case<'_>, foreign: &Library) -> Option<Arc<Library>> {
-    let identity = stack::identity(foreign)?;
-    let soname = foreign.object.as_ref().ok()?.soname.as_deref()?;
-    let files = case.inventory.packages.iter().flat_map(|package| &package.files);
-    let mut named = files.filter(|file| file.path.file_name().is_some_and(|name| name == soname));
-    named.find_map(|file| {
-        let library = case.inventory.at(&file.path).filter(|library| library.inode != foreign.inode)?;
-        stack::identity(&library).is_some_and(|own| own.library == identity.library).then_some(library)
-    })
 }
 
 /// Who asked for it, and where the search for it leads.

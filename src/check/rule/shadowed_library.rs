@@ -11,7 +11,7 @@ pub const RULE: Rule =
     Rule { code: "shadowed-library", level: Severity::Error, page: include_str!("../page/shadowed-library.md"), run };
 
 /// One foreign folder, and what is taken from it in place of what.
-pub(super) type Taken<'a> = (String, Vec<(&'a Load, &'a Arc<Library>)>);
+pub(super) type Taken<'a> = (String, Vec<(&'a Load, Arc<Library>)>);
 
 fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     // One finding for each folder that wins.
@@ -52,22 +52,28 @@ pub(super) fn lacks(symptom: &Symptom<'_>, foreign: &Library, own: &Library) -> 
     asks && own.object.as_ref().is_ok_and(|object| object.symbols.find(symbol).len() > 0)
 }
 
-/// The library of an installed package that has the same name: what was meant.
-fn own<'a>(case: &Case<'a>, foreign: &Library) -> Option<&'a Arc<Library>> {
+/// The library of an installed package that has the same name: what was meant. A process may not have loaded it.
+pub(super) fn own(case: &Case<'_>, foreign: &Library) -> Option<Arc<Library>> {
     let identity = stack::identity(foreign)?;
     let soname = foreign.object.as_ref().ok()?.soname.as_deref()?;
-    case.inventory.libraries().iter().find(|library| {
+    let is_it = |library: &Arc<Library>| {
         library.package.is_some()
             && library.inode != foreign.inode
             && library.path.file_name().is_some_and(|name| name == soname)
             && stack::identity(library).is_some_and(|own| own.library == identity.library)
-    })
+    };
+    if case.inventory.process.is_none() {
+        return case.inventory.libraries().iter().find(|library| is_it(library)).cloned();
+    }
+    let files = case.inventory.packages.iter().flat_map(|package| &package.files);
+    let mut named = files.filter(|file| file.path.file_name().is_some_and(|name| name == soname));
+    named.find_map(|file| case.inventory.at(&file.path).filter(is_it))
 }
 
 pub(super) fn finding(
     code: &'static str,
     folder: &str,
-    taken: &[(&Load, &Arc<Library>)],
+    taken: &[(&Load, Arc<Library>)],
     fails: &[Symptom<'_>],
 ) -> Diagnostic {
     let version = |library: &Library| stack::identity(library).and_then(|identity| identity.version.clone());
@@ -75,7 +81,7 @@ pub(super) fn finding(
         (Some(foreign), Some(own)) => foreign != own,
         _ => false,
     });
-    let (first, own) = taken[0];
+    let (first, own) = &taken[0];
     let names = match taken.len() {
         1 => format!("{} is", file_name(&first.requested)),
         count => format!("{} and {} more are", file_name(&first.requested), count - 1),

@@ -25,6 +25,8 @@ pub(super) struct MappedFile {
     pub content: Option<(PathBuf, Metadata)>,
     /// Whether the file of that path is no longer this one.
     pub deleted: bool,
+    /// Whether it came to be initialised, as far as that is known.
+    pub ready: bool,
 }
 
 /// The file behind a mapping; `folder` is that of the process, `seen_root` its root folder as this machine names it.
@@ -52,10 +54,10 @@ pub(super) fn find(text: &MappedText<'_>, folder: &Path, root: &Root, seen_root:
         // number their files anew.
         let deleted = behind.is_some() && !found.as_ref().is_some_and(is_it);
         let content = if deleted { behind.map(|metadata| (link, metadata)) } else { found };
-        return MappedFile { path: inside(&written, seen_root), content, deleted };
+        return MappedFile { path: inside(&written, seen_root), content, deleted, ready: true };
     }
     let path = inside(stripped.unwrap_or(&written), seen_root);
-    MappedFile { path, content: behind.map(|metadata| (link, metadata)), deleted: true }
+    MappedFile { path, content: behind.map(|metadata| (link, metadata)), deleted: true, ready: true }
 }
 
 /// Whether two looks at files are looks at one. Layered file systems number a file in two ways; then its size and the

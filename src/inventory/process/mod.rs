@@ -4,6 +4,7 @@
 mod mapped;
 mod maps;
 mod table;
+pub mod trace;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -20,20 +21,23 @@ use super::{
 use crate::diag::Failure;
 use crate::elf::{Kind, Problem};
 pub use table::{ProcFs, ProcessEntry, with_children};
+pub use trace::{Image, Request, SearchRule};
 
 /// What is known of a process besides its files.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
     /// The name of its program.
     pub name: String,
-    /// What it has loaded, the last at the highest address first: mostly the order of loading.
+    /// What it has loaded, in order; of a running process it is that of addresses, which is mostly the same.
     pub mapped: Vec<Mapped>,
     /// Files without a name whose content nobody but an administrator may read: they were replaced or removed.
     pub unreadable: Vec<PathBuf>,
     /// Whether it loaded something while it was read, so that what is not there yet may be on its way.
     pub is_loading: bool,
+    /// Libraries that it asked for in vain, where the loader was listened to.
+    pub failures: Vec<Request>,
     /// Where files that have lost their name are read, by inode.
     pub(in crate::inventory) contents: HashMap<(u64, u64), PathBuf>,
 }
@@ -45,6 +49,8 @@ pub struct Mapped {
     pub library: Arc<Library>,
     /// Whether it has lost its name: it was replaced or removed after it was loaded.
     pub deleted: bool,
+    /// Whether it came to be initialised: what was opened together with something that is missing did not.
+    pub ready: bool,
 }
 
 /// The number in `pid:4242`; `None` for another kind of subject.
@@ -85,64 +91,105 @@ impl Inventory {
             let loaded = text.executable || text.several && named;
             loaded.then(|| mapped::find(text, &folder, &root, &seen_root))
         });
-        let found: Vec<mapped::MappedFile> = found.into_iter().flatten().collect();
-        let unreadable = found.iter().filter(|file| file.content.is_none()).map(|file| file.path.clone()).collect();
-        let size = |file: &mapped::MappedFile| file.content.as_ref().map_or(0, |(_, metadata)| metadata.len());
-        let read = parallel::largest_first(threads, &found, size, library_of);
-        let both = found.iter().zip(read).filter_map(|(file, library)| Some((file, library?)));
-        let (mut libraries, mut deleted, mut contents) = (Vec::new(), Vec::new(), HashMap::new());
-        for (file, library) in both {
-            if let Some((content, _)) = file.content.as_ref().filter(|_| file.deleted) {
-                contents.insert(library.inode, content.clone());
-            }
-            deleted.push(file.deleted);
-            libraries.push(library);
-        }
-        let pythons = pythons(&root, &libraries);
-        let (packages, mut troubles) = read::packages(&root, &pythons, threads);
-        distribution::assign(&mut libraries, &packages);
-        let (loader, more) = Loader::read(&root);
-        troubles.extend(more);
-        let driver = driver::find(&root, &loader, &libraries);
-        let subject = Subject { kind: SubjectKind::Process, given: format!("pid:{pid}").into(), path: program };
-        let names = read::Names::new(&subject, &pythons);
-        for library in &mut libraries {
-            library.name = names.of(&library.place);
-        }
+        let mut found: Vec<mapped::MappedFile> = found.into_iter().flatten().collect();
+        // What is loaded later is mapped below, mostly.
+        found.reverse();
         let mut variables = processes.read(pid, "environ").map(|text| variables(&text)).unwrap_or_default();
         variables.extend(options.variables.clone());
+        let process = Process { pid, name: entry.name, ..Process::default() };
+        let subject = Subject { kind: SubjectKind::Process, given: format!("pid:{pid}").into(), path: program };
+        let mut inventory = assemble(subject, root, &found, variables, process, threads);
         // Another process may have its number by now.
         let again = processes.entry(pid).map_err(failed)?;
         let later = processes.read(pid, "maps").map_err(failed)?;
-        let is_loading = executable(&maps::parse(&later)) != executable(&files);
         if again.started != entry.started {
             return Err(unread(pid, &io::Error::from(io::ErrorKind::NotFound)));
         }
-        let libraries = library::share(libraries);
-        let mut mapped: Vec<Mapped> = libraries
-            .iter()
-            .zip(deleted)
-            .map(|(library, deleted)| Mapped { library: Arc::clone(library), deleted })
-            .collect();
-        mapped.reverse();
-        let mut libraries = libraries;
-        libraries.sort_by(|a, b| a.place.cmp(&b.place));
-        let mut seen = HashSet::new();
-        libraries.retain(|library| seen.insert(library.inode));
-        Ok(Self {
-            known: Known::new(&libraries),
-            variables,
-            subject,
-            root,
-            pythons,
-            packages,
-            loader,
-            driver,
-            troubles,
-            libraries,
-            process: Some(Process { pid, name: entry.name, mapped, unreadable, is_loading, contents }),
-            _unpacked: None,
-        })
+        let is_loading = executable(&maps::parse(&later)) != executable(&files);
+        inventory.process.iter_mut().for_each(|process| process.is_loading = is_loading);
+        Ok(inventory)
+    }
+
+    /// What a program had loaded, as the loader told while it ran; `given` is how reports name it.
+    pub fn of_image(image: &Image, given: &Path, options: &Options) -> Self {
+        let root = Root::new("/");
+        let file = |path: &Path, ready: bool| {
+            let path = root.resolve(path).ok()?;
+            let content = Some((path.clone(), fs::metadata(&path).ok()?));
+            Some(mapped::MappedFile { path, content, deleted: false, ready })
+        };
+        let program = file(&on_path(&image.program), true);
+        let path = program.as_ref().map_or_else(|| PathBuf::from(&image.program), |file| file.path.clone());
+        let found: Vec<mapped::MappedFile> =
+            program.into_iter().chain(image.loads.iter().filter_map(|load| file(load.path(), load.ready))).collect();
+        let mut variables = options.variables.clone();
+        // A script may have set another before it started this one.
+        variables.extend(image.library_path.clone().map(|folders| ("LD_LIBRARY_PATH".to_owned(), folders)));
+        let name = path.file_name().map(|name| shown(Path::new(name))).unwrap_or_default();
+        let process = Process { pid: image.pid, name, failures: image.failures.clone(), ..Process::default() };
+        let subject = Subject { kind: SubjectKind::Process, given: given.to_owned(), path };
+        assemble(subject, root, &found, variables, process, parallel::threads(options.jobs))
+    }
+}
+
+/// A program that was named without its folder, where PATH has it.
+fn on_path(program: &str) -> PathBuf {
+    let path = Path::new(program);
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = || std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|path| path.is_file());
+    if program.contains('/') { path.to_owned() } else { found().unwrap_or_else(|| path.to_owned()) }
+}
+
+/// Reads the files of a process, the first that it loaded first, and what is around them.
+fn assemble(
+    subject: Subject,
+    root: Root,
+    found: &[mapped::MappedFile],
+    variables: BTreeMap<String, String>,
+    mut process: Process,
+    threads: usize,
+) -> Inventory {
+    process.unreadable = found.iter().filter(|file| file.content.is_none()).map(|file| file.path.clone()).collect();
+    let size = |file: &mapped::MappedFile| file.content.as_ref().map_or(0, |(_, metadata)| metadata.len());
+    let read = parallel::largest_first(threads, found, size, library_of);
+    let (mut libraries, mut states) = (Vec::new(), Vec::new());
+    for (file, library) in found.iter().zip(read).filter_map(|(file, library)| Some((file, library?))) {
+        if let Some((content, _)) = file.content.as_ref().filter(|_| file.deleted) {
+            process.contents.insert(library.inode, content.clone());
+        }
+        states.push((file.deleted, file.ready));
+        libraries.push(library);
+    }
+    let pythons = pythons(&root, &libraries);
+    let (packages, mut troubles) = read::packages(&root, &pythons, threads);
+    distribution::assign(&mut libraries, &packages);
+    let (loader, more) = Loader::read(&root);
+    troubles.extend(more);
+    let driver = driver::find(&root, &loader, &libraries);
+    let names = read::Names::new(&subject, &pythons);
+    for library in &mut libraries {
+        library.name = names.of(&library.place);
+    }
+    let mut libraries = library::share(libraries);
+    let mapped = libraries.iter().zip(states);
+    process.mapped =
+        mapped.map(|(library, (deleted, ready))| Mapped { library: Arc::clone(library), deleted, ready }).collect();
+    libraries.sort_by(|a, b| a.place.cmp(&b.place));
+    let mut seen = HashSet::new();
+    libraries.retain(|library| seen.insert(library.inode));
+    Inventory {
+        known: Known::new(&libraries),
+        variables,
+        subject,
+        root,
+        pythons,
+        packages,
+        loader,
+        driver,
+        troubles,
+        libraries,
+        process: Some(process),
+        _unpacked: None,
     }
 }
 

@@ -6,3 +6,4 @@ mod packages;
 mod running;
 mod sweep;
 mod tried;
+mod watched;
