@@ -156,12 +156,11 @@ pub fn print(
         None if globals.form() == Form::Json => json::report(report),
         None => human::report(report, globals.least(), globals.result_style()),
     };
-    match (report.run, &globals.output) {
-        // Standard output is the command's.
-        (Some(_), None) => output::stderr(&text),
-        _ => return output::write(globals, &text),
+    if report.run.is_some_and(|run| run.has_stdout) && globals.output.is_none() {
+        output::stderr(&text);
+        return Ok(());
     }
-    Ok(())
+    output::write(globals, &text)
 }
 
 /// A target that says nothing.

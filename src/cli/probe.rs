@@ -52,13 +52,14 @@ pub fn judge(probe: Probe, question: &Question<'_>) -> Result<(Judged, Run), Fai
     let mut judged = environment::judge(question.clone())?;
     let python = python(question.subject)?;
     let words = [python, "-W".into(), "ignore".into(), "-c".into(), probe.code().into()];
-    let mut run = run::run(&words, &question.variables)?;
+    let mut run = run::run(&words, &question.variables, run::Stdout::Ours)?;
     run.command = format!("probe {}", probe.name());
     let seen = watched::judge(question, &run)?;
     let compared = compared(probe, &judged, &seen, &run);
     // What both say is said once, with what the run showed of it.
     for finding in seen.findings.findings {
-        let same = |known: &&mut Diagnostic| known.code == finding.code && known.subject == finding.subject;
+        let same =
+            |known: &&mut Diagnostic| fault(known.code) == fault(finding.code) && known.subject == finding.subject;
         match judged.findings.findings.iter_mut().find(same) {
             Some(known) => known.evidence.push(Evidence::observed(&run.command, "the run shows it")),
             None => judged.findings.findings.push(finding),
@@ -67,6 +68,11 @@ pub fn judge(probe: Probe, question: &Question<'_>) -> Result<(Judged, Run), Fai
     judged.findings.findings.push(compared);
     judged.findings.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok((judged, run))
+}
+
+/// What is one fault under two names: before a process runs, and in it.
+fn fault(code: &'static str) -> &'static str {
+    if code == "loaded-from-elsewhere" { "shadowed-library" } else { code }
 }
 
 fn python(subject: &Path) -> Result<OsString, Failure> {
@@ -83,7 +89,7 @@ fn python(subject: &Path) -> Result<OsString, Failure> {
 fn compared(probe: Probe, read: &Judged, seen: &Judged, run: &Run) -> Diagnostic {
     let errors = |judged: &Judged| {
         let all = judged.findings.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        let mut codes: Vec<&str> = all.map(|finding| finding.code).collect();
+        let mut codes: Vec<&str> = all.map(|finding| fault(finding.code)).collect();
         codes.sort_unstable();
         codes.dedup();
         codes

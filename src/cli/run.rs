@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::IsTerminal;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -26,11 +26,20 @@ const TOLD: &str = "files,libs";
 /// What a job's loaders say is less, in bytes; the rest is not read.
 const LARGEST: u64 = 1 << 30;
 
+/// Whose standard output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdout {
+    /// The command's, and the report goes elsewhere.
+    Commands,
+    /// The report's; what the command prints goes to standard error.
+    Ours,
+}
+
 /// Runs a command to its end, with `variables` besides those of this process.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run(words: &[OsString], variables: &BTreeMap<String, String>) -> Result<Run, Failure> {
+pub fn run(words: &[OsString], variables: &BTreeMap<String, String>, stdout: Stdout) -> Result<Run, Failure> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(failure("no command", "no command behind `--`".into()));
     };
@@ -42,12 +51,15 @@ pub fn run(words: &[OsString], variables: &BTreeMap<String, String>) -> Result<R
     let told = std::env::var("LD_DEBUG").map_or(TOLD.to_owned(), |own| format!("{TOLD},{own}"));
     let mut command = Command::new(program);
     command.args(arguments).envs(variables).env("LD_DEBUG", told).env("LD_DEBUG_OUTPUT", folder.path().join("ld"));
+    if stdout == Stdout::Ours {
+        command.stdout(std::io::stderr());
+    }
     let name = hide_secrets(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "));
     let signals = listen().map_err(|error| failure(&name, error.to_string()))?;
     let child = command.spawn().map_err(|error| failure(&name, error.to_string()))?;
     let status = wait(child, signals).map_err(|error| failure(&name, error.to_string()))?;
     let (ended, status) = ending(status);
-    Ok(Run { command: name, ended, status, images: recorded(folder.path()) })
+    Ok(Run { command: name, ended, status, has_stdout: stdout == Stdout::Commands, images: recorded(folder.path()) })
 }
 
 /// The signals that are meant for the command. Those that were ignored stay so, for it too.
@@ -112,9 +124,14 @@ fn recorded(folder: &Path) -> Vec<Image> {
             break;
         }
         left -= metadata.len();
-        images.extend(trace::parse(&fs::read(path).unwrap_or_default(), &|path| path.exists()));
+        images.extend(trace::parse(&fs::read(path).unwrap_or_default(), &inode));
     }
     images
+}
+
+/// Which file a path leads to.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn failure(what: &str, why: String) -> Failure {

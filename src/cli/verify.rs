@@ -9,6 +9,7 @@ use super::environment::{self, Question, blank, of_lock};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
 use super::probe::{self, Probe};
+use super::run::Stdout;
 use super::{Answer, Globals, run, running, watched};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure};
@@ -71,9 +72,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let target = target(args, lock.as_ref())?;
     let manifest = input::manifest_if_there(&args.place)?;
     let flags: BTreeMap<String, String> = args.variables.iter().cloned().collect();
-    let run = if args.command.is_empty() { None } else { Some(run::run(&args.command, &flags)?) };
+    let run = if args.command.is_empty() { None } else { Some(run::run(&args.command, &flags, Stdout::Commands)?) };
     let (subject, processes) = match &run {
-        Some(run) => (PathBuf::from(&run.command), None),
+        Some(run) => (PathBuf::from(run.shown()), None),
         None => running::choose(args.subject.as_deref(), &args.processes, &matrix)?,
     };
     let variables = match processes {

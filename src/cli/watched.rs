@@ -29,7 +29,7 @@ pub fn judge(question: &Question<'_>, run: &Run) -> Result<Judged, Failure> {
     let images = run.images.iter().filter(new).take(MOST);
     let each = images.map(|image| {
         let options = Options { variables: question.variables.clone(), ..Options::default() };
-        let inventory = Inventory::of_image(image, Path::new(&run.command), &options);
+        let inventory = Inventory::of_image(image, Path::new(&run.shown()), &options);
         let entry = ProcessEntry { pid: image.pid, parent: 0, name: image.program.clone(), started: 0 };
         (environment::judge_of(&inventory, question.clone()), entry)
     });
@@ -52,7 +52,7 @@ fn ending(run: &Run, judged: &Judged, matrix: &Matrix) -> Result<Diagnostic, Fai
         }
         (None, None) => format!("the command ended with {}, and no fault of its libraries explains it", run.ended),
     };
-    let mut note = Diagnostic::note("command-failed", message, Evidence::observed(&run.command, &run.ended));
+    let mut note = Diagnostic::note("command-failed", message, Evidence::observed(run.shown(), &run.ended));
     note.evidence.extend(fault.map(|fault| Evidence::observed(fault.code, &fault.message)));
     let errors = run.images.iter().flat_map(|image| &image.errors).rev().take(3);
     note.evidence.extend(errors.map(|(file, error)| Evidence::observed(file, error)));

@@ -73,7 +73,12 @@ impl<'w> Process<'w> {
     pub fn with(world: &'w World<'w>, loads: Vec<Load>) -> Self {
         let (mut process, _) = Self::start(world, None);
         for load in loads {
-            process.add(load, None);
+            let name = load.path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let at = process.add(load, None);
+            // The name that it was asked for by is mostly that of its file, where its own is another.
+            if let Some(name) = name {
+                process.names.entry(name).or_insert(at);
+            }
         }
         process.global = (0..process.loads.len()).collect();
         process

@@ -110,19 +110,27 @@ fn requests(process: &Process<'_>, asked: &[Vec<String>], at: usize) -> Vec<(usi
     others.filter_map(|(by, names)| Some((by, names.iter().find(is_named)?.clone()))).collect()
 }
 
-/// What a loaded file needs and the loader looked for in vain. What is opened by name may be absent by design.
+/// What a loaded file needs and the loader looked for in vain, and files that it found and could not load. What is
+/// opened by name may be absent by design.
 fn failures(process: &Process<'_>, mapped: &Mapped) -> Vec<Problem> {
-    let needed = mapped.failures.iter().filter(|failure| !failure.opened);
+    let inventory = process.world.inventory;
+    let load_at = |path: &Path| {
+        let path = inventory.root.resolve(path).ok()?;
+        process.loads.iter().find(|load| load.library.path == path).map(|load| Arc::clone(&load.library))
+    };
     let problem = |failure: &Request| {
-        let path = process.world.inventory.root.resolve(Path::new(&failure.by)).ok();
-        let is_by = |load: &&Arc<Load>| path.as_ref() == Some(&load.library.path);
-        let by = process.loads.iter().find(is_by).map(|load| Arc::clone(&load.library))?;
+        let by = load_at(Path::new(&failure.by));
+        if let Some(library) = load_at(failure.path()) {
+            let why = library.object.as_ref().err().map(|error| error.what.clone())?;
+            return Some(Problem::Unloadable { library, by, why });
+        }
+        let by = by.filter(|_| !failure.opened)?;
         let steps = failure.tried.iter().map(|(rule, path)| step(process, rule, path));
         let file = by.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let optional = process.world.facts.absent(&failure.name, &file).map(|row| row.reason.clone());
         Some(Problem::Unresolved { needed: failure.name.clone(), by, tried: steps.collect(), optional })
     };
-    needed.filter_map(problem).collect()
+    mapped.failures.iter().filter_map(problem).collect()
 }
 
 fn step(process: &Process<'_>, rule: &SearchRule, path: &Path) -> Step {

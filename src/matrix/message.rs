@@ -40,12 +40,11 @@ impl MessageFile {
                 found.push(Meaning::Text(row));
             }
         }
-        found.extend(
-            self.numbered(&lower, &words)
-                .into_iter()
-                .filter(|new| !found.iter().any(|old| old.is(new)))
-                .collect::<Vec<_>>(),
-        );
+        for new in self.numbered(&lower) {
+            if !found.iter().any(|old| old.is(&new)) {
+                found.push(new);
+            }
+        }
         let exits = self.exits.iter().filter(|row| {
             let signal = row.signal.as_deref().is_some_and(|signal| words.contains(&signal));
             signal || row.texts.iter().any(has) || is_exit(&lower, row.status)
@@ -83,16 +82,26 @@ impl MessageFile {
     }
 
     /// Statuses that are numbered beside the name of their library: `CUDA error 209`, `cudaError_t 35`.
-    fn numbered<'a>(&'a self, lower: &str, words: &[&str]) -> Vec<Meaning<'a>> {
-        let marks = ["error", "status", "code", "failure", "result", "returned"];
-        if !marks.iter().any(|mark| lower.contains(mark)) {
-            return Vec::new();
-        }
-        let numbers: Vec<u32> =
-            words.iter().filter_map(|word| word.parse().ok()).filter(|number| *number > 0).collect();
-        let is_meant = |row: &&ComponentRow| row.words.iter().any(|word| lower.contains(word.as_str()));
-        let rows = self.components.iter().filter(is_meant);
-        rows.flat_map(|row| numbers.iter().filter_map(|number| self.status(row, *number)).collect::<Vec<_>>()).collect()
+    fn numbered<'a>(&'a self, lower: &str) -> Vec<Meaning<'a>> {
+        lower.lines().flat_map(|line| self.numbered_in(line)).collect()
+    }
+
+    fn numbered_in<'a>(&'a self, line: &str) -> Vec<Meaning<'a>> {
+        const MARKS: [&str; 6] = ["error", "status", "code", "failure", "result", "returned"];
+        let words: Vec<&str> =
+            line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
+        let meant: Vec<&ComponentRow> =
+            self.components.iter().filter(|row| row.words.iter().any(|word| line.contains(word.as_str()))).collect();
+        let is_mark = |word: &&str| {
+            let names = meant.iter().flat_map(|row| &row.words);
+            MARKS.iter().any(|mark| word.contains(mark)) || names.into_iter().any(|name| name == word)
+        };
+        // The number of a line of source stands behind other words.
+        let numbers = words.iter().enumerate().filter_map(|(at, word)| {
+            let number: u32 = word.parse().ok().filter(|number| *number > 0)?;
+            words[at.saturating_sub(2)..at].iter().any(is_mark).then_some(number)
+        });
+        numbers.flat_map(|number| meant.iter().filter_map(|row| self.status(row, number)).collect::<Vec<_>>()).collect()
     }
 }
 

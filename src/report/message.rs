@@ -39,7 +39,7 @@ fn page(meaning: &Meaning<'_>) -> String {
             let names = component.statuses.get(&number.to_string()).map(|names| names.join(", ")).unwrap_or_default();
             let _ = writeln!(text, "# {} {number}: {names}\n", component.name);
             match answer {
-                Some(answer) => say(&mut text, answer),
+                Some(answer) => say(&mut text, &format!("{}: ", answer.title), answer),
                 None => {
                     let _ = writeln!(
                         text,
@@ -51,7 +51,7 @@ fn page(meaning: &Meaning<'_>) -> String {
         }
         Meaning::Text(answer) => {
             let _ = writeln!(text, "# {}\n", answer.title);
-            say(&mut text, answer);
+            say(&mut text, "", answer);
         }
         Meaning::Exit(row) => {
             let signal = row.signal.as_ref().map(|signal| format!(" ({signal})")).unwrap_or_default();
@@ -66,8 +66,8 @@ fn page(meaning: &Meaning<'_>) -> String {
     text
 }
 
-fn say(text: &mut String, answer: &AnswerRow) {
-    let _ = writeln!(text, "{}: {}.\n", answer.title, answer.cause);
+fn say(text: &mut String, before: &str, answer: &AnswerRow) {
+    let _ = writeln!(text, "{}.\n", capital(&format!("{before}{}", answer.cause)));
     rest(text, &answer.fix, answer.rule.as_deref(), answer.command.as_deref(), &answer.source);
 }
 
@@ -80,4 +80,15 @@ fn rest(text: &mut String, fix: &str, rule: Option<&str>, command: Option<&str>,
         let _ = writeln!(text, "Command: `{command}`");
     }
     let _ = writeln!(text, "Source: {source}");
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    // Names keep their small letter: `libcuda`, `cuDNN`.
+    match chars.next() {
+        Some(first) if text.split(' ').next().is_some_and(|word| word.chars().skip(1).all(char::is_lowercase)) => {
+            first.to_uppercase().chain(chars).collect()
+        }
+        _ => text.to_owned(),
+    }
 }

@@ -55,12 +55,16 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::Ran(findings))
 }
 
-/// Whether a symptom is that a new file does not find in an old one what it needs.
+/// Whether a symptom is that a new file does not find in an old one what it needs, or that an old one does not find what
+/// was removed with it.
 fn lacks(symptom: &Symptom<'_>, old: &Library) -> bool {
     let soname = old.object.as_ref().ok().and_then(|object| object.soname.as_ref());
     let needs = |by: &Arc<Library>| {
         by.object.as_ref().is_ok_and(|object| soname.is_some_and(|soname| object.needed.contains(soname)))
     };
+    if symptom.unresolved().is_some() && symptom.by().is_some_and(|by| by.inode == old.inode) {
+        return true;
+    }
     let lacks = symptom.undefined().is_some() || symptom.version_missing().is_some();
     lacks
         && match symptom.definer() {

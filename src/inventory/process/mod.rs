@@ -120,8 +120,14 @@ impl Inventory {
         };
         let program = file(&on_path(&image.program), true);
         let path = program.as_ref().map_or_else(|| PathBuf::from(&image.program), |file| file.path.clone());
-        let found: Vec<mapped::MappedFile> =
-            program.into_iter().chain(image.loads.iter().filter_map(|load| file(load.path(), load.ready))).collect();
+        // What was found and could not be loaded. Code that tries names may meet a linker's script.
+        let is_judged = |failure: &&Request| !failure.opened || failure.path().ancestors().any(python::is_site);
+        let unloadable = image.failures.iter().filter(is_judged).filter_map(|failure| file(failure.path(), false));
+        let found: Vec<mapped::MappedFile> = program
+            .into_iter()
+            .chain(image.loads.iter().filter_map(|load| file(load.path(), load.ready)))
+            .chain(unloadable)
+            .collect();
         let mut variables = options.variables.clone();
         // A script may have set another before it started this one.
         variables.extend(image.library_path.clone().map(|folders| ("LD_LIBRARY_PATH".to_owned(), folders)));
@@ -212,7 +218,7 @@ fn executable<'t>(files: &[maps::MappedText<'t>]) -> BTreeSet<&'t [u8]> {
 fn library_of(file: &mapped::MappedFile) -> Option<Library> {
     let (content, metadata) = file.content.as_ref()?;
     let object = file::read_object(content);
-    if matches!(&object, Err(error) if error.problem == Problem::NotElf) {
+    if matches!(&object, Err(error) if error.problem == Problem::NotElf && file.ready) {
         return None;
     }
     let program = object.as_ref().is_ok_and(|object| object.kind == Kind::Executable && object.soname.is_none());

@@ -36,6 +36,9 @@ pub struct Request {
     pub ready: bool,
 }
 
+/// Device and inode of a file, where it is there.
+pub type Inode<'f> = &'f dyn Fn(&Path) -> Option<(u64, u64)>;
+
 /// One program that was started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Image {
@@ -52,6 +55,8 @@ pub struct Image {
     /// Folders of LD_LIBRARY_PATH, where it was looked into.
     pub library_path: Option<String>,
     started: bool,
+    /// Of the files that are loaded.
+    inodes: HashSet<(u64, u64)>,
     open: Option<Request>,
     rule: Option<SearchRule>,
 }
@@ -65,16 +70,16 @@ impl Request {
 
 impl Image {
     /// Ends a request that nothing came of. A file that is loaded already under another name is none.
-    fn give_up(&mut self, exists: &dyn Fn(&Path) -> bool) {
+    fn give_up(&mut self, inode: Inode<'_>) {
         let Some(request) = self.open.take() else { return };
-        let is_there = request.tried.last().is_some_and(|(_, path)| exists(path));
+        let is_loaded = inode(request.path()).is_some_and(|inode| self.inodes.contains(&inode));
         let known = self.failures.iter().any(|old| old.name == request.name && old.by == request.by);
-        if !is_there && !known {
+        if !is_loaded && !known {
             self.failures.push(request);
         }
     }
 
-    fn line(&mut self, line: &str, exists: &dyn Fn(&Path) -> bool) {
+    fn line(&mut self, line: &str, inode: Inode<'_>) {
         if let Some(rest) = line.strip_prefix("file=") {
             let Some((name, what)) =
                 rest.split_once(" [").and_then(|(name, rest)| Some((name, rest.split_once("];  ")?.1)))
@@ -86,7 +91,7 @@ impl Image {
                 return;
             }
             if let Some(by) = what.strip_prefix("needed by ").or_else(|| what.strip_prefix("dynamically loaded by ")) {
-                self.give_up(exists);
+                self.give_up(inode);
                 self.rule = None;
                 let by = by.rsplit_once(" [").map_or(by, |(by, _)| by).to_owned();
                 let opened = what.starts_with("dynamically");
@@ -100,6 +105,7 @@ impl Image {
                     tried: Vec::new(),
                     ready: false,
                 });
+                self.inodes.extend(inode(request.path()));
                 self.loads.push(request);
             }
         } else if let Some(path) = line.strip_prefix("  trying file=") {
@@ -121,7 +127,7 @@ impl Image {
                 None => SearchRule::Default,
             });
         } else if let Some(name) = line.strip_prefix("initialize program: ") {
-            self.give_up(exists);
+            self.give_up(inode);
             self.started = true;
             if self.program.is_empty() {
                 name.clone_into(&mut self.program);
@@ -130,11 +136,11 @@ impl Image {
             let error = error.trim_end_matches(" (fatal)").trim_end_matches(" (continued)");
             self.errors.push((file.to_owned(), error.to_owned()));
         } else if let Some(path) = line.strip_prefix("calling init: ") {
-            self.give_up(exists);
+            self.give_up(inode);
             let is_it = |load: &&mut Request| load.path().as_os_str() == path;
             self.loads.iter_mut().rev().find(is_it).into_iter().for_each(|load| load.ready = true);
         } else if line.starts_with("calling ") || line.starts_with("opening ") {
-            self.give_up(exists);
+            self.give_up(inode);
         }
     }
 }
@@ -150,9 +156,9 @@ fn plain(folders: &str) -> String {
     folders.split(':').filter(below).collect::<Vec<_>>().join(":")
 }
 
-/// The programs in one file of the loader's; `exists` says whether a file is there. A process that starts another program
+/// The programs in one file of the loader's; `inode` says which file a path leads to. A process that starts another program
 /// in its place goes on in its file, and so does a copy of it (fork(2)), with a number of its own.
-pub fn parse(text: &[u8], exists: &dyn Fn(&Path) -> bool) -> Vec<Image> {
+pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     let mut current: HashMap<u32, usize> = HashMap::new();
     let mut loaded: HashMap<usize, HashSet<String>> = HashMap::new();
@@ -192,7 +198,7 @@ pub fn parse(text: &[u8], exists: &dyn Fn(&Path) -> bool) -> Vec<Image> {
                 at
             }
             Some(by) if images[at].started && images[at].program != *by => {
-                images[at].give_up(exists);
+                images[at].give_up(inode);
                 images.push(Image { pid, program: by.clone(), ..Image::default() });
                 current.insert(pid, images.len() - 1);
                 loaded.insert(images.len() - 1, HashSet::new());
@@ -201,13 +207,13 @@ pub fn parse(text: &[u8], exists: &dyn Fn(&Path) -> bool) -> Vec<Image> {
             _ => at,
         };
         let before = images[at].loads.len();
-        images[at].line(line, exists);
+        images[at].line(line, inode);
         if let Some(load) = images[at].loads.get(before) {
             loaded.entry(at).or_default().extend([load.path().display().to_string(), load.name.clone()]);
         }
     }
     for image in &mut images {
-        image.give_up(exists);
+        image.give_up(inode);
     }
     images
 }
@@ -230,7 +236,8 @@ mod tests {
 
     #[test]
     fn programs_their_loads_and_what_failed() {
-        let images = parse(TEXT.as_bytes(), &|path| path.starts_with("/lib"));
+        let images =
+            parse(TEXT.as_bytes(), &|path| path.starts_with("/lib").then_some((1, path.as_os_str().len() as u64)));
         let told: Vec<(u32, &str, Vec<&Path>, Vec<&str>)> = images
             .iter()
             .map(|image| {

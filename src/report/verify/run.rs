@@ -18,8 +18,22 @@ pub struct Run {
     pub ended: String,
     /// Its exit status, as a shell has it.
     pub status: u8,
+    /// Whether standard output was the command's, so that the report has to go elsewhere.
+    pub has_stdout: bool,
     /// The programs that were started, in the order of their starts.
     pub images: Vec<Image>,
+}
+
+impl Run {
+    /// The command in one line that is not too long, for people.
+    pub fn shown(&self) -> String {
+        const LONGEST: usize = 100;
+        let line: String = self.command.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        match line.char_indices().nth(LONGEST) {
+            Some((at, _)) => format!("{}...", &line[..at]),
+            None => line,
+        }
+    }
 }
 
 /// Names of what was looked for in vain are listed up to so many.
@@ -30,7 +44,8 @@ pub fn human(run: &Run) -> String {
     let loads: usize = run.images.iter().map(|image| image.loads.len()).sum();
     let count = run.images.len();
     let word = if count == 1 { "program" } else { "programs" };
-    let mut text = format!("{}: {}; {count} {word}, {loads} libraries loaded\n", run.command, run.ended);
+    let libraries = if loads == 1 { "library" } else { "libraries" };
+    let mut text = format!("{}: {}; {count} {word}, {loads} {libraries} loaded\n", run.shown(), run.ended);
     // A library that is tried under several names has one file.
     let mut failed: BTreeMap<&str, (&Request, usize)> = BTreeMap::new();
     for failure in run.images.iter().flat_map(|image| &image.failures) {

@@ -164,8 +164,8 @@ const CASES: [Case; 7] = [
         },
         code: TORCH,
         then: |_, _| {},
-        rule: "loaded-from-elsewhere",
-        words: &["libnvJitLink.so.12", "12.9", "12.8", "LD_PRELOAD"],
+        rule: "loaded-twice",
+        words: &["nvjitlink 2 times", "12.9.86", "12.8.93", "found by LD_PRELOAD"],
     },
     Case {
         name: "cuDNN replaced while the process runs",

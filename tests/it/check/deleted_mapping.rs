@@ -34,6 +34,41 @@ fn fires_for_a_file_that_is_gone() {
     assert_error(the_problem(&process.check(), CODE), NCCL, &["libnccl.so.2 was removed", "nothing is there now"]);
 }
 
+/// What a removed library would open is gone with it: one cause. A library is known by the name of its file too.
+#[test]
+fn a_removed_environment_is_one_finding() {
+    let venv = Venv::with_torch();
+    let (path, graph) = cudnn("graph", [9, 10, 2]);
+    let renamed = Elf::library("libgomp.so.1");
+    venv.put("torch/lib/libgomp-a34b3233.so.1", &renamed);
+    venv.put("torch/lib/libc10.so", &super::venv::c10().needed(&["libgomp-a34b3233.so.1"]).runpath("$ORIGIN"));
+    let kept: Vec<(String, std::path::PathBuf)> = super::process::TORCH
+        .iter()
+        .chain(&["torch/lib/libgomp-a34b3233.so.1", path.as_str()])
+        .map(|place| {
+            let bytes = std::fs::read(venv.site().join(place)).unwrap();
+            let folder = venv.beside(&format!("kept/{place}"), &graph);
+            let kept = std::path::Path::new(&folder).join(std::path::Path::new(place).file_name().unwrap());
+            std::fs::write(&kept, bytes).unwrap();
+            ((*place).to_owned(), kept)
+        })
+        .collect();
+    let mut process = Process::of(&venv);
+    for (place, _) in &kept {
+        venv.remove(place);
+    }
+    for part in ["ops", "cnn", "adv", "engines_precompiled", "engines_runtime_compiled", "heuristic"] {
+        venv.remove(&cudnn(part, [9, 10, 2]).0);
+    }
+    for (place, kept) in &kept {
+        process.maps_deleted(&venv.site().join(place), kept);
+    }
+    let findings = process.check();
+    let errors: Vec<&str> =
+        findings.findings.iter().filter(|one| one.severity == Severity::Error).map(|one| one.code).collect();
+    assert_eq!(errors, [CODE], "{findings:#?}");
+}
+
 #[test]
 fn other_packages_are_a_warning() {
     let venv = Venv::with_torch();

@@ -71,6 +71,15 @@ fn what_people_paste() {
     assert!(said.contains("enough free memory") || said.contains("cudaErrorMemoryAllocation"), "{said}");
 }
 
+/// The line of the error, not numbers that stand around it.
+#[test]
+fn a_log_is_searched_for_its_error() {
+    let log = "Traceback (most recent call last):\n  File \"x.py\", line 719, in <module>\nRuntimeError: CUDA error: no kernel \
+               image is available for execution on the device\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
+    let said = Place::empty().run(&["explain", log]).code(0).out;
+    assert!(said.contains("gpu-code-missing") && said.matches("\n# ").count() == 0, "{said}");
+}
+
 #[test]
 fn numbers_that_are_none() {
     let place = Place::empty();
