@@ -16,10 +16,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
+use super::output;
 use crate::diag::{Diagnostic, Evidence, Failure, hide_secrets};
 use crate::inventory::process::Image;
 use crate::inventory::process::trace;
 use crate::report::verify::run::Run;
+use crate::report::{Style, human};
 
 /// What the loader tells of: files that it loads, and searches.
 const TOLD: &str = "files,libs";
@@ -59,7 +61,19 @@ pub fn run(words: &[OsString], variables: &BTreeMap<String, String>, stdout: Std
     let child = command.spawn().map_err(|error| failure(&name, error.to_string()))?;
     let status = wait(child, signals).map_err(|error| failure(&name, error.to_string()))?;
     let (ended, status) = ending(status);
-    Ok(Run { command: name, ended, status, has_stdout: stdout == Stdout::Commands, images: recorded(folder.path()) })
+    let images = recorded(folder.path());
+    if goes_on(folder.path()) {
+        // Without the folder, glibc's loader would write to standard output.
+        let kept = folder.keep();
+        let _ = fs::set_permissions(&kept, Permissions::from_mode(mode));
+        let message = "processes of the command go on: what their loaders say from now on is not judged";
+        let seen = Evidence::observed(kept.display().to_string(), "kept for them");
+        let note = Diagnostic::note("command-goes-on", message, seen);
+        output::stderr(
+            &(human::diagnostics([&note.fix("remove the folder once they have ended")], Style::default()) + "\n"),
+        );
+    }
+    Ok(Run { command: name, ended, status, has_stdout: stdout == Stdout::Commands, images })
 }
 
 /// The signals that are meant for the command. Those that were ignored stay so, for it too.
@@ -103,6 +117,17 @@ fn ending(status: ExitStatus) -> (String, u8) {
         }
         (None, None) => (status.to_string(), 1),
     }
+}
+
+/// Whether a process still has the folder in its variables.
+fn goes_on(folder: &Path) -> bool {
+    let text = folder.as_os_str().as_encoded_bytes();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let own = std::process::id().to_string();
+    processes.filter(|entry| entry.file_name().to_str().is_some_and(|name| name != own)).any(|entry| {
+        let variables = fs::read(entry.path().join("environ")).unwrap_or_default();
+        memchr::memmem::find(&variables, text).is_some()
+    })
 }
 
 /// What the loaders wrote, process by process.

@@ -171,6 +171,16 @@ fn the_command_does_not_notice() {
     assert!(kill.success());
     let output = trap.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(5), &b"told\n"[..]));
+    // What goes on after the command finds its loader's folder still there, and nothing on its standard output.
+    let mut goes_on = start(&["sh", "-c", "(sleep 2; cat /dev/null; echo later) & echo first"]);
+    let mut out = String::new();
+    std::io::Read::read_to_string(goes_on.stdout.as_mut().unwrap(), &mut out).unwrap();
+    let output = goes_on.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(out, "first\nlater\n", "{said}");
+    assert!(said.contains("command-goes-on"), "{said}");
+    let kept = said.lines().find_map(|line| line.split("seen: ").nth(1)?.split(": kept").next()).unwrap();
+    fs::remove_dir_all(kept).unwrap();
     let left = std::env::temp_dir().read_dir().unwrap().flatten();
     assert_eq!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with("gpulock-")).count(), 0);
 }
