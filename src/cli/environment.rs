@@ -12,7 +12,8 @@ use crate::check::{self, Case, Findings, Locked, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::image::Image;
 use crate::inventory::integrity::{self, Expected, Verdict};
-use crate::inventory::{Inventory, Library, Options, Role, Root};
+use crate::inventory::process::{self, ProcFs};
+use crate::inventory::{Inventory, Library, Options, Role, Root, SubjectKind};
 use crate::link::LinkModel;
 use crate::lock::Lock;
 use crate::manifest::{self, Check, Target};
@@ -21,6 +22,7 @@ use crate::report::verify::{Machines, Report, human, json};
 use crate::resolve::{Machine, Request};
 
 /// What is asked of an environment.
+#[derive(Clone)]
 pub struct Question<'a> {
     /// Where it is.
     pub subject: &'a Path,
@@ -48,17 +50,32 @@ pub struct Judged {
     pub warnings: Vec<Diagnostic>,
     /// Whether there is any library that has to do with GPUs.
     pub is_gpu_stack: bool,
-    kind: &'static str,
-    stack: Vec<String>,
-    target: Option<Machines>,
-    libraries: usize,
-    bytes: u64,
+    pub(super) kind: &'static str,
+    pub(super) stack: Vec<String>,
+    pub(super) target: Option<Machines>,
+    pub(super) libraries: usize,
+    pub(super) bytes: u64,
 }
 
 impl Judged {
+    /// Of no process at all.
+    pub fn nothing() -> Self {
+        Self {
+            findings: Findings::default(),
+            warnings: Vec::new(),
+            is_gpu_stack: false,
+            kind: SubjectKind::Process.name(),
+            stack: Vec::new(),
+            target: None,
+            libraries: 0,
+            bytes: 0,
+        }
+    }
+
     /// As a report on it is printed.
     pub fn report(&self, subject: &Path) -> Report<'_> {
         Report {
+            run: None,
             kind: self.kind,
             path: subject.display().to_string(),
             stack: self.stack.clone(),
@@ -77,19 +94,30 @@ impl Judged {
 /// # Errors
 /// A subject that cannot be read, a GPU or driver that is unknown.
 pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
-    let Question { subject, lock, target, variables, integrity, matrix, checks, reader } = question;
+    let options = Options { variables: question.variables.clone(), ..Options::default() };
+    let inventory = match process::pid(question.subject)? {
+        Some(pid) => Inventory::of_process(&ProcFs::default(), pid, &options)?,
+        None => question.reader.read(question.subject, &options)?,
+    };
+    judge_of(&inventory, question)
+}
+
+/// Runs the rules on what was read.
+///
+/// # Errors
+/// A GPU or driver that is unknown.
+pub fn judge_of(inventory: &Inventory, question: Question<'_>) -> Result<Judged, Failure> {
+    let Question { lock, target, integrity, matrix, checks, .. } = question;
     let machine = target.map(|target| machine(target, matrix)).transpose()?;
-    let options = Options { variables, ..Options::default() };
-    let inventory = reader.read(subject, &options)?;
-    let links = LinkModel::new(&inventory, matrix.dlopen()?);
+    let links = LinkModel::new(inventory, matrix.dlopen()?);
     let locked = match (lock, target) {
         (Some(lock), Some(target)) => lock.target(&target.name).map(|target| Locked { lock, target }),
         _ => None,
     };
-    let digests = integrity.then(|| digests(&inventory, locked));
+    let digests = integrity.then(|| digests(inventory, locked));
     let case = Case {
         offers: Default::default(),
-        inventory: &inventory,
+        inventory,
         links: &links,
         matrix,
         machine: machine.as_ref(),
@@ -97,7 +125,10 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
         digests: digests.as_ref(),
         locked,
     };
-    let mut findings = check::run(&case, checks)?;
+    let is_gpu_stack = stack::is_gpu_stack(inventory, matrix)?;
+    // Of a process that has nothing to do with GPUs, nobody asked what else it has.
+    let is_judged = is_gpu_stack || inventory.process.is_none();
+    let mut findings = if is_judged { check::run(&case, checks)? } else { Findings::default() };
     if let Some(image) = &inventory.image {
         findings.findings.iter_mut().for_each(|finding| name_layers(finding, image, &inventory.root));
     }
@@ -105,9 +136,9 @@ pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
     let libraries: Vec<_> = inventory.libraries().iter().filter(is_library).collect();
     Ok(Judged {
         findings,
-        is_gpu_stack: stack::is_gpu_stack(&inventory, matrix)?,
+        is_gpu_stack,
         kind: inventory.subject.kind.name(),
-        stack: stack::words(&inventory, &links),
+        stack: stack::words(inventory, &links),
         target: machine.as_ref().map(|machine| machines(machine, &case)),
         libraries: libraries.len(),
         bytes: libraries.iter().map(|library| library.size).sum(),
@@ -151,6 +182,10 @@ pub fn print(
         None if globals.form() == Form::Json => json::report(report),
         None => human::report(report, globals.least(), globals.result_style()),
     };
+    if report.run.is_some_and(|run| run.has_stdout) && globals.output.is_none() {
+        output::stderr(&text);
+        return Ok(());
+    }
     output::write(globals, &text)
 }
 

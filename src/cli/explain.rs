@@ -1,41 +1,90 @@
-//! `gpulock explain CODE`: a rule's page.
+//! `gpulock explain WHAT`: a rule's page, or what is known of a number, a name or a message that somebody pasted.
+
+use std::io::Read;
 
 use clap::Args as ClapArgs;
 
 use super::{Answer, Globals, output};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure, did_you_mean};
+use crate::matrix::number;
+use crate::report::message;
 
 /// Flags of `gpulock explain`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The code of a finding, such as gpu-code-missing; all codes when left out
-    code: Option<String>,
+    /// The code of a finding (gpu-code-missing), a status by number or name (209, CUDNN_STATUS_NOT_SUPPORTED), an exit
+    /// status, or a message; `-` reads one from standard input; all codes when left out
+    #[arg(value_name = "WHAT", allow_hyphen_values = true)]
+    what: Vec<String>,
 }
+
+/// A log of that size says more than anybody can explain, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Runs it.
 ///
 /// # Errors
-/// No rule of that name, output that cannot be written.
+/// Nothing of that name and nothing that is known, input that cannot be read, output that cannot be written.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let Some(code) = &args.code else {
-        output::write(globals, &list())?;
-        return Ok(Answer::Yes);
+    let text = match &args.what[..] {
+        [] => {
+            output::write(globals, &list())?;
+            return Ok(Answer::Yes);
+        }
+        [one] if one == "-" => from_stdin()?,
+        words => words.join(" "),
     };
     let pages = check::pages();
-    match pages.iter().find(|page| page.code == code) {
-        Some(page) => output::write(globals, page.text)?,
-        None => {
-            let fix = match did_you_mean(code, pages.iter().map(|page| page.code)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`gpulock explain` lists all".to_owned(),
-            };
-            let evidence = Evidence::observed("command line", format!("{} rules, none of that name", pages.len()));
-            let error = Diagnostic::error("rule-unknown", format!("there is no rule `{code}`"), evidence);
-            return Err(Failure::unanswerable(error.fix(fix)));
-        }
+    if let Some(page) = pages.iter().find(|page| page.code == text) {
+        output::write(globals, page.text)?;
+        return Ok(Answer::Yes);
     }
-    Ok(Answer::Yes)
+    let matrix = globals.matrix()?;
+    let facts = matrix.message()?;
+    let meanings = facts.meanings(&text);
+    if !meanings.is_empty() {
+        output::write(globals, &message::pages(&meanings))?;
+        return Ok(Answer::Yes);
+    }
+    if let Some(number) = number(&text).or_else(|| only_number(&text)) {
+        output::write(globals, &message::unknown(number, facts))?;
+        return Ok(Answer::Yes);
+    }
+    Err(not_known(&text, &pages))
+}
+
+fn from_stdin() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes).map_err(|error| {
+        let evidence = Evidence::observed("standard input", error.to_string());
+        Failure::unanswerable(Diagnostic::error("cannot-read", "standard input cannot be read", evidence))
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The number in `error 5090`, where there is one only.
+fn only_number(text: &str) -> Option<u32> {
+    let mut numbers = text.split(|c: char| !c.is_alphanumeric()).filter_map(|word| word.parse().ok());
+    numbers.next().filter(|_| numbers.next().is_none())
+}
+
+fn not_known(text: &str, pages: &[check::Page]) -> Failure {
+    let first = text.lines().next().unwrap_or_default();
+    if first.contains(' ') {
+        let evidence = Evidence::observed("command line", first.to_owned());
+        let error = Diagnostic::error("message-unknown", "nothing is known of this message", evidence);
+        return Failure::unanswerable(
+            error.fix("name the line with the error alone; `gpulock explain` lists all rules"),
+        );
+    }
+    let fix = match did_you_mean(first, pages.iter().map(|page| page.code)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`gpulock explain` lists all".to_owned(),
+    };
+    let evidence = Evidence::observed("command line", format!("{} rules, none of that name", pages.len()));
+    let error = Diagnostic::error("rule-unknown", format!("there is no rule `{first}`"), evidence);
+    Failure::unanswerable(error.fix(fix))
 }
 
 /// Each rule with the first sentence of its page.

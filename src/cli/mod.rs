@@ -14,14 +14,18 @@ mod input;
 mod inspect;
 mod matrix;
 mod output;
+mod probe;
 mod progress;
 mod resolve;
+mod run;
+mod running;
 mod schema;
 mod source;
 mod subject;
 mod summary;
 mod switch;
 mod verify;
+mod watched;
 mod why;
 pub mod write;
 
@@ -102,6 +106,8 @@ pub enum Answer {
     Unanswered,
     /// Exit 3: there was nothing to look at.
     Nothing,
+    /// The exit status of a command that was run.
+    Command(u8),
 }
 
 /// Runs the program.
@@ -135,6 +141,7 @@ pub fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Unanswered) => ExitCode::from(2),
         Ok(Answer::Nothing) => ExitCode::from(3),
+        Ok(Answer::Command(status)) => ExitCode::from(status),
         Err(failure) => {
             globals.fail(&failure);
             ExitCode::from(match failure.class {

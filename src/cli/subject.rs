@@ -63,6 +63,7 @@ pub fn is_image(subject: &Path) -> bool {
 }
 
 /// How subjects are read.
+#[derive(Clone)]
 pub struct Reader<'a> {
     /// Flags of every command.
     pub globals: &'a Globals,

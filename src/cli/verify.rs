@@ -8,22 +8,33 @@ use clap::Args as ClapArgs;
 use super::environment::{self, Question, blank, of_lock};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
+use super::probe::{self, Probe};
+use super::run::Stdout;
 use super::subject::{ImageArgs, Reader, platform};
-use super::{Answer, Globals};
+use super::{Answer, Globals, run, running, watched};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::host;
 use crate::lock::Lock;
 use crate::manifest::{self, Manifest, Target};
 use crate::render;
+use crate::report::verify::Report;
 use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 
 /// Flags of `gpulock verify`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Virtual environment, site-packages, root filesystem, shared library, wheel, image:FILE, oci:DIR, sif:FILE, registry:NAME [default: .venv]
+    /// Virtual environment, site-packages, root filesystem, shared library, wheel, process (pid:4242), image:FILE, oci:DIR, sif:FILE, registry:NAME [default: .venv]
     #[arg(value_name = "SUBJECT")]
     subject: Option<PathBuf>,
+    /// Command to run and listen to, behind `--`; it keeps its streams, and the report goes to standard error or -o FILE
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["subject", "children", "all"])]
+    command: Vec<std::ffi::OsString>,
+    /// Run the environment's Python too, on a small program that loads what is loaded late, and listen to it
+    #[arg(long, value_enum, env = "GPULOCK_PROBE", conflicts_with_all = ["command", "children", "all"])]
+    probe: Option<Probe>,
+    #[command(flatten)]
+    processes: running::Flags,
     #[command(flatten)]
     place: Place,
     /// Target of the lock to judge for; `auto` for this machine
@@ -63,9 +74,19 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let lock = lock(args)?;
     let target = target(args, lock.as_ref())?;
     let manifest = input::manifest_if_there(&args.place)?;
-    let subject = args.subject.clone().unwrap_or_else(|| PathBuf::from(".venv"));
-    let variables = variables(args, manifest.as_ref());
-    let ignored = ignored_variables(&variables);
+    let flags: BTreeMap<String, String> = args.variables.iter().cloned().collect();
+    let run = if args.command.is_empty() { None } else { Some(run::run(&args.command, &flags, Stdout::Commands)?) };
+    let (subject, processes) = match &run {
+        Some(run) => (PathBuf::from(run.shown()), None),
+        None => running::choose(args.subject.as_deref(), &args.processes, &matrix)?,
+    };
+    let variables = match processes {
+        _ if run.is_some() => std::env::vars().chain(args.variables.iter().cloned()).collect(),
+        // They are what the process was started with.
+        Some(_) => args.variables.iter().cloned().collect(),
+        None => variables(args, manifest.as_ref()),
+    };
+    let ignored = ignored_variables(&variables).filter(|_| run.is_none() && processes.is_none());
     let mut checks = manifest.map(|manifest| manifest.checks).unwrap_or_default();
     // Levels of what `gpulock check` alone looks at are no exceptions that meet nothing.
     checks.retain(|code, _| check::is_of_environments(code));
@@ -79,10 +100,19 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         checks: &checks,
         reader: Reader { globals, images: &args.images, platform: platform(target.as_ref()) },
     };
-    let judged = environment::judge(question)?;
+    let (judged, run) = match (run, processes, args.probe) {
+        (Some(run), ..) => (watched::judge(&question, &run)?, Some(run)),
+        (None, Some(processes), _) => (running::judge(&question, processes)?, None),
+        (None, None, Some(probe)) => probe::judge(probe, &question).map(|(judged, run)| (judged, Some(run)))?,
+        (None, None, None) => (environment::judge(question)?, None),
+    };
     globals.tell(judged.warnings.iter().chain(&ignored));
     let anchors = anchors(args, lock.is_some(), &subject);
-    environment::print(&judged.report(&subject), "gpulock verify", anchors, args.fail_on, globals)?;
+    let report = Report { run: run.as_ref(), ..judged.report(&subject) };
+    environment::print(&report, "gpulock verify", anchors, args.fail_on, globals)?;
+    if let Some(run) = run.filter(|run| run.status != 0) {
+        return Ok(if args.probe.is_some() { Answer::No } else { Answer::Command(run.status) });
+    }
     if judged.findings.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
         return Ok(Answer::No);
     }

@@ -15,6 +15,7 @@ mod library;
 mod loader;
 mod model;
 mod parallel;
+pub mod process;
 mod python;
 mod read;
 mod root;

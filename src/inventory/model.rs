@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::file::OpenFile;
 use super::image::Image;
+use super::process::Process;
 use super::root::FileKind;
 use super::{Distribution, DriverFile, Library, Loader, PythonEnvironment, Root, Subject, library, shown};
 
@@ -71,6 +72,8 @@ pub struct Inventory {
     pub troubles: Vec<Trouble>,
     /// The image that it is, if it is one.
     pub image: Option<Image>,
+    /// The process that it was read of, where it is one; then the libraries are those that it has mapped.
+    pub process: Option<Process>,
     pub(super) libraries: Vec<Arc<Library>>,
     pub(super) known: Known,
     /// Where a wheel was unpacked; vanishes with this.
@@ -82,12 +85,14 @@ pub struct Inventory {
 pub(super) struct Known {
     paths: Mutex<HashMap<PathBuf, Option<Arc<Library>>>>,
     inodes: Mutex<HashMap<(u64, u64), Arc<Library>>>,
+    /// Which package recorded a file.
+    owners: OnceLock<HashMap<PathBuf, usize>>,
 }
 
 impl Known {
     pub(super) fn new(libraries: &[Arc<Library>]) -> Self {
         let inodes = libraries.iter().map(|library| (library.inode, Arc::clone(library))).collect();
-        Self { paths: Mutex::default(), inodes: Mutex::new(inodes) }
+        Self { paths: Mutex::default(), inodes: Mutex::new(inodes), owners: OnceLock::new() }
     }
 }
 
@@ -124,7 +129,19 @@ impl Inventory {
         if let Some(known) = self.known.inodes.lock().unwrap_or_else(lock).get(&look.inode) {
             return Some(Arc::clone(known));
         }
-        let read = Arc::new(library::read_on_demand(&self.root, path, file, look));
+        let mut read = library::read_on_demand(&self.root, path, file, look);
+        if self.process.is_some() {
+            // What it has not loaded is nevertheless of its packages.
+            let recorded = |(at, package): (usize, &Distribution)| {
+                package.files.iter().map(|file| (file.path.clone(), at)).collect::<Vec<_>>()
+            };
+            let owners = || self.packages.iter().enumerate().flat_map(recorded).collect();
+            read.package = self.known.owners.get_or_init(owners).get(&read.path).copied();
+            let sites = self.pythons.iter().flat_map(|python| &python.site_packages);
+            let below = sites.filter_map(|site| read.path.strip_prefix(site).ok()).next();
+            read.name = below.map_or_else(|| shown(&read.path), shown);
+        }
+        let read = Arc::new(read);
         // Another thread may have been faster; all get the same.
         Some(Arc::clone(self.known.inodes.lock().unwrap_or_else(lock).entry(look.inode).or_insert(read)))
     }
@@ -138,11 +155,20 @@ impl Inventory {
         Some((shown(below.unwrap_or(&place)), to)).filter(|_| self.root.resolve(&place).is_err())
     }
 
+    /// Whether a library is mapped in a process and its file has lost its name since.
+    pub fn is_deleted(&self, library: &Library) -> bool {
+        self.process.as_ref().is_some_and(|process| process.contents.contains_key(&library.inode))
+    }
+
     /// Opens the file of a library once more, for the names of its symbols.
     ///
     /// # Errors
     /// When it is gone or may not be read.
     pub fn open(&self, library: &Library) -> std::io::Result<OpenFile> {
-        self.root.open_resolved(&library.path)
+        // One that a process has mapped may have lost its name.
+        match self.process.as_ref().and_then(|process| process.contents.get(&library.inode)) {
+            Some(content) => OpenFile::open(content),
+            None => self.root.open_resolved(&library.path),
+        }
     }
 }

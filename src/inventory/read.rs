@@ -89,6 +89,7 @@ impl Inventory {
             driver,
             troubles,
             libraries,
+            process: None,
             _unpacked: unpacked,
         }
     }
@@ -106,7 +107,7 @@ fn pythons(root: &Root, subject: &Subject) -> Vec<PythonEnvironment> {
             let site = subject.path.ancestors().find(|folder| python::is_site(folder));
             site.map(|site| python::of_site(root, site)).into_iter().collect()
         }
-        SubjectKind::RootFilesystem | SubjectKind::Image => Vec::new(),
+        SubjectKind::RootFilesystem | SubjectKind::Image | SubjectKind::Process => Vec::new(),
     }
 }
 
@@ -133,7 +134,11 @@ fn single(subject: &Subject) -> Walked {
     Walked { candidates: vec![candidate], ..Walked::default() }
 }
 
-fn packages(root: &Root, pythons: &[PythonEnvironment], threads: usize) -> (Vec<Distribution>, Vec<Trouble>) {
+pub(super) fn packages(
+    root: &Root,
+    pythons: &[PythonEnvironment],
+    threads: usize,
+) -> (Vec<Distribution>, Vec<Trouble>) {
     let mut sites: Vec<PathBuf> = Vec::new();
     for site in pythons.iter().flat_map(|python| &python.site_packages) {
         if !sites.contains(site) {
@@ -150,12 +155,12 @@ fn packages(root: &Root, pythons: &[PythonEnvironment], threads: usize) -> (Vec<
 }
 
 /// How reports name files: relative to the folder of packages or to the subject that they lie in.
-struct Names<'a> {
+pub(super) struct Names<'a> {
     folders: Vec<&'a Path>,
 }
 
 impl<'a> Names<'a> {
-    fn new(subject: &'a Subject, pythons: &'a [PythonEnvironment]) -> Self {
+    pub(super) fn new(subject: &'a Subject, pythons: &'a [PythonEnvironment]) -> Self {
         let mut folders: Vec<&Path> = match subject.kind {
             // Its files have their own names.
             kind if kind.is_root() => Vec::new(),
@@ -169,7 +174,7 @@ impl<'a> Names<'a> {
         Self { folders }
     }
 
-    fn of(&self, path: &Path) -> String {
+    pub(super) fn of(&self, path: &Path) -> String {
         let below = self.folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
         shown(below.filter(|below| !below.as_os_str().is_empty()).unwrap_or(path))
     }

@@ -185,6 +185,14 @@ impl Root {
         }
     }
 
+    /// How this machine names a path that [`resolve`](Self::resolve) gave; `None` for what lies in an image.
+    pub(super) fn outside(&self, inside: &Path) -> Option<PathBuf> {
+        match &self.files {
+            Files::Folder(folder) => Some(outside(folder, inside)),
+            Files::Image(_) => None,
+        }
+    }
+
     /// The path without links of the existing file that `path` leads to.
     ///
     /// # Errors
@@ -308,6 +316,11 @@ pub(super) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let metadata = file.metadata()?;
     refuse_special(&metadata)?;
     Ok((file, metadata))
+}
+
+/// Reads such a file, refusing more than `limit` bytes.
+pub(super) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read(&OpenFile::open(path)?, limit)
 }
 
 /// Reads all of a file, refusing more than `limit` bytes.

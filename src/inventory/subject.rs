@@ -25,6 +25,8 @@ pub enum SubjectKind {
     Library,
     /// A wheel.
     Wheel,
+    /// A running process.
+    Process,
 }
 
 impl SubjectKind {
@@ -38,6 +40,7 @@ impl SubjectKind {
             Self::Image => "image",
             Self::Library => "library",
             Self::Wheel => "wheel",
+            Self::Process => "process",
         }
     }
 

@@ -12,7 +12,7 @@ use super::model::{Context, Found, LinkModel, Load};
 use super::process::Process;
 use super::unit::{Unit, open_all, units};
 use super::world::World;
-use super::{edges, symbols, unreached};
+use super::{edges, running, symbols, unreached};
 use crate::elf::Kind;
 use crate::inventory::{Inventory, Library, SubjectKind};
 use crate::matrix::schema::DlopenFile;
@@ -21,6 +21,9 @@ impl LinkModel {
     /// What the loader makes of an environment.
     pub fn new(inventory: &Inventory, facts: &DlopenFile) -> Self {
         let world = World::new(inventory, facts);
+        if let Some(process) = &inventory.process {
+            return running::model(&world, process);
+        }
         let files = Files::new(inventory);
         let mut model = Self::default();
         let python = inventory.pythons.first();
@@ -44,7 +47,7 @@ impl LinkModel {
 }
 
 impl Context {
-    fn named(name: impl Into<String>, package: Option<usize>, after_torch: bool) -> Self {
+    pub(super) fn named(name: impl Into<String>, package: Option<usize>, after_torch: bool) -> Self {
         Self {
             name: name.into(),
             package,
@@ -59,7 +62,7 @@ impl Context {
     }
 
     /// With all that `process` has loaded, and with what the loads from `from` on open while they work.
-    fn ended(mut self, mut process: Process<'_>, from: usize) -> Self {
+    pub(super) fn ended(mut self, mut process: Process<'_>, from: usize) -> Self {
         self.lazy = process.loads.len();
         self.edges = edges::follow(&mut process, from);
         self.loads = process.loads;

@@ -13,10 +13,11 @@ mod import;
 mod model;
 mod opening;
 mod process;
+mod running;
 mod symbols;
 mod unit;
 mod unreached;
 mod world;
 
-pub use model::{Context, Edge, Found, LinkModel, Load, Problem, Root, Step, Unreached};
+pub use model::{Context, Edge, Found, LinkModel, Load, Problem, Root, Running, Step, Unreached};
 pub use opening::Opening;

@@ -17,6 +17,19 @@ pub struct LinkModel {
     pub unreached: Vec<Unreached>,
     /// Libraries, by inode, of which it is known that none does: they are for another CUDA than torch's.
     pub closed: Vec<(u64, u64)>,
+    /// Of a running process: what the loader's search alone does not explain.
+    pub running: Option<Running>,
+}
+
+/// How a running process differs from what the loader would make of its files. Its context is the first; what it has
+/// mapped are the loads before [`Context::lazy`], what follows it would open while it works.
+#[derive(Debug, Clone, Default)]
+pub struct Running {
+    /// Names that a mapped file needs and under which nothing is mapped, with the load that needs each.
+    pub not_mapped: Vec<(String, usize)>,
+    /// Loads that have the place of another file: an index into [`Context::loads`], who needs it, and the file that the
+    /// search of that one leads to.
+    pub diverted: Vec<(usize, usize, Arc<Library>)>,
 }
 
 /// One process: what it loads in which order, and what fails.

@@ -69,6 +69,29 @@ impl<'w> Process<'w> {
         (process, opened)
     }
 
+    /// A process that has `loads`, the program first; who caused each to be loaded is not known yet.
+    pub fn with(world: &'w World<'w>, loads: Vec<Load>) -> Self {
+        let (mut process, _) = Self::start(world, None);
+        for load in loads {
+            let name = load.path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let at = process.add(load, None);
+            // The name that it was asked for by is mostly that of its file, where its own is another.
+            if let Some(name) = name {
+                process.names.entry(name).or_insert(at);
+            }
+        }
+        process.global = (0..process.loads.len()).collect();
+        process
+    }
+
+    /// Notes who caused a load, and how it was found.
+    pub fn found(&mut self, at: usize, requested: &str, by: usize, found: Found) {
+        let load = Arc::make_mut(&mut self.loads[at]);
+        (load.requested, load.by, load.found) = (requested.to_owned(), Some(by), found);
+        self.loaders[at] = Some(by);
+        self.names.entry(requested.to_owned()).or_insert(at);
+    }
+
     /// Loads what LD_PRELOAD and `/etc/ld.so.preload` list; what is not found is left out with a warning by ld.so.
     fn preload(&mut self, main: usize) -> Vec<usize> {
         let inventory = self.world.inventory;
@@ -192,7 +215,7 @@ impl<'w> Process<'w> {
     }
 
     /// Where ld.so finds `name` for `requester`.
-    fn look(&self, name: &str, requester: Option<usize>, tried: &mut Vec<Step>) -> Result<Hit, ()> {
+    pub fn look(&self, name: &str, requester: Option<usize>, tried: &mut Vec<Step>) -> Result<Hit, ()> {
         let origin = |at: usize| self.loads[at].path.parent().unwrap_or(Path::new("/"));
         if name.contains('/') {
             let path = match requester {

@@ -11,7 +11,7 @@ use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 
 /// Files of the matrix that stand alone; all others lie in folders of their kind. A directory that has all of them is a
 /// matrix of its own.
-pub(super) const SINGLE: [&str; 11] = [
+pub(super) const SINGLE: [&str; 12] = [
     "dlopen.toml",
     "driver.toml",
     "env-vars.toml",
@@ -21,6 +21,7 @@ pub(super) const SINGLE: [&str; 11] = [
     "image/os.toml",
     "image/python.toml",
     "index.toml",
+    "message.toml",
     "package.toml",
     "snapshot/INDEX.toml",
 ];

@@ -14,6 +14,7 @@ mod gpu;
 mod gpu_code;
 mod image;
 mod load;
+mod message;
 mod package;
 pub mod schema;
 mod snapshot;
@@ -30,13 +31,14 @@ pub use files::Files;
 pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
 pub use gpu_code::{GpuCodeFacts, Usage};
 pub use image::{CudaImage, ImageFacts};
+pub use message::{Meaning, number};
 pub use package::matches_any;
 pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};
 
 use crate::diag::Failure;
 use crate::version::Cudnn;
-use schema::{CudnnFile, CudnnReleaseRow, DlopenFile, IndexFile, OsFile, PackageFile, SnapshotFile};
+use schema::{CudnnFile, CudnnReleaseRow, DlopenFile, IndexFile, MessageFile, OsFile, PackageFile, SnapshotFile};
 
 /// The matrix; each kind of fact is read once, when first asked for.
 #[derive(Debug, Default)]
@@ -51,6 +53,7 @@ pub struct Matrix {
     cudnn: OnceCell<BTreeMap<String, OnceCell<CudnnFile>>>,
     dlopen: OnceCell<DlopenFile>,
     index: OnceCell<IndexFile>,
+    message: OnceCell<MessageFile>,
     package: OnceCell<PackageFile>,
     os: OnceCell<OsFile>,
     image: OnceCell<ImageFacts>,
@@ -160,6 +163,14 @@ impl Matrix {
         once(&self.index, || self.files.read("index.toml"))
     }
 
+    /// What people paste when something has failed.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn message(&self) -> Result<&MessageFile, Failure> {
+        once(&self.message, || self.files.read("message.toml"))
+    }
+
     /// Which packages belong to the GPU stack.
     ///
     /// # Errors
@@ -223,6 +234,7 @@ mod tests {
         assert!(matrix.dlopen().unwrap().edges.len() >= 20);
         assert!(matrix.env_vars().unwrap().is_known("CUDA_VISIBLE_DEVICES"));
         matrix.index().unwrap();
+        matrix.message().unwrap();
         matrix.package().unwrap();
     }
 }

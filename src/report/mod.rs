@@ -10,6 +10,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod matrix;
+pub mod message;
 pub mod sarif;
 pub mod schema;
 pub mod verify;

@@ -30,6 +30,10 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
                 continue;
             }
             seen.push(inodes);
+            // Of a running process it is known why: a part was replaced, or is not the environment's.
+            if parts.iter().any(|library| claims.is_blamed(library)) {
+                continue;
+            }
             odd.iter().for_each(|library| claims.blame(library));
             findings.push(finding(case, &usual, &odd, &parts, claims));
         }

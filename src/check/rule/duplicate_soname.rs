@@ -9,12 +9,15 @@ use crate::link::{Context, Load};
 pub const RULE: Rule =
     Rule { code: "duplicate-soname", level: Severity::Warning, page: include_str!("../page/duplicate-soname.md"), run };
 
-fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
+fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let mut seen = std::collections::BTreeSet::new();
     let mut findings = Vec::new();
     for context in &case.links.contexts {
         for (first, second) in pairs(context) {
-            if seen.insert((first.library.inode, second.library.inode)) {
+            // Of a running process it is said where each comes from.
+            let told = case.inventory.process.is_some()
+                && (claims.is_blamed(&first.library) || claims.is_blamed(&second.library));
+            if !told && seen.insert((first.library.inode, second.library.inode)) {
                 findings.push(finding(context, first, second));
             }
         }

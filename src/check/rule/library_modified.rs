@@ -38,7 +38,10 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     // One finding for each package and for each of the two who may say so.
     let mut groups: BTreeMap<(Option<usize>, bool), Vec<Changed<'_>>> = BTreeMap::new();
     for library in case.inventory.libraries() {
-        let Some(expected) = expected.get(library.path.as_path()) else { continue };
+        let Some(expected) = expected.get(library.path.as_path()).filter(|_| !case.inventory.is_deleted(library))
+        else {
+            continue;
+        };
         let seen = match (expected.size, expected.sha256, case.digests.and_then(|all| all.get(library.path.as_path())))
         {
             (Some(size), _, _) if size != library.size => format!("{} bytes, and {size} are expected", library.size),
@@ -60,8 +63,9 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
 /// by the two, as indexes into the packages.
 fn overwritten<'a>(case: &Case<'a>) -> Result<BTreeMap<(usize, usize), Vec<Changed<'a>>>, Failure> {
     let packages = case.matrix.package()?;
+    let libraries = case.inventory.libraries().iter().filter(|library| !case.inventory.is_deleted(library));
     let by_path: BTreeMap<&Path, &'a Arc<Library>> =
-        case.inventory.libraries().iter().map(|library| (library.path.as_path(), library)).collect();
+        libraries.map(|library| (library.path.as_path(), library)).collect();
     let mut all: BTreeMap<(usize, usize), Vec<Changed<'a>>> = BTreeMap::new();
     for (at, package) in case.inventory.packages.iter().enumerate().filter(|(_, one)| packages.is_gpu(&one.name)) {
         for file in &package.files {

@@ -12,6 +12,7 @@ mod cudnn_older_than_built;
 mod cudnn_sublibrary_missing;
 mod cudnn_symbol_missing;
 mod cudnn_version_mixed;
+mod deleted_mapping;
 mod driver_library_in_image;
 mod driver_minor_version;
 mod driver_too_new;
@@ -27,9 +28,12 @@ mod image_driver_floor;
 pub mod library_modified;
 mod library_unreadable;
 mod libstdcxx_too_old;
+mod loaded_from_elsewhere;
+mod loaded_twice;
 mod lock_drift;
 mod mismatch;
 mod nccl_mismatch;
+mod not_loaded;
 mod nvjitlink_mismatch;
 mod ptx_jit_unavailable;
 mod second_cudnn_in_image;
@@ -44,9 +48,13 @@ use super::Rule;
 
 /// In the order in which they run.
 pub const ALL: &[Rule] = &[
+    deleted_mapping::RULE,
     library_unreadable::RULE,
     nccl_mismatch::RULE,
     nvjitlink_mismatch::RULE,
+    loaded_twice::RULE,
+    loaded_from_elsewhere::RULE,
+    not_loaded::RULE,
     shadowed_library::RULE,
     cudnn_version_mixed::RULE,
     cudnn_major_mismatch::RULE,

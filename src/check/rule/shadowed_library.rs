@@ -11,7 +11,7 @@ pub const RULE: Rule =
     Rule { code: "shadowed-library", level: Severity::Error, page: include_str!("../page/shadowed-library.md"), run };
 
 /// One foreign folder, and what is taken from it in place of what.
-type Taken<'a> = (String, Vec<(&'a Load, &'a Arc<Library>)>);
+pub(super) type Taken<'a> = (String, Vec<(&'a Load, Arc<Library>)>);
 
 fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure> {
     // One finding for each folder that wins.
@@ -35,13 +35,13 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
     for (folder, taken) in &folders {
         // What the one that was meant would have is its consequence.
         let fails = claims.take(|symptom| taken.iter().any(|(load, own)| lacks(symptom, &load.library, own)));
-        findings.push(finding(folder, taken, &fails));
+        findings.push(finding(RULE.code, folder, taken, &fails));
     }
     Ok(Outcome::Ran(findings))
 }
 
 /// Whether a symptom is that `foreign` does not have what `own`, whose place it takes, has.
-fn lacks(symptom: &Symptom<'_>, foreign: &Library, own: &Library) -> bool {
+pub(super) fn lacks(symptom: &Symptom<'_>, foreign: &Library, own: &Library) -> bool {
     if let Some((version, library)) = symptom.version_missing() {
         let has = own.object.as_ref().is_ok_and(|object| object.version_definitions.iter().any(|one| one == version));
         return library.inode == foreign.inode && has;
@@ -52,25 +52,36 @@ fn lacks(symptom: &Symptom<'_>, foreign: &Library, own: &Library) -> bool {
     asks && own.object.as_ref().is_ok_and(|object| object.symbols.find(symbol).len() > 0)
 }
 
-/// The library of an installed package that has the same name: what was meant.
-fn own<'a>(case: &Case<'a>, foreign: &Library) -> Option<&'a Arc<Library>> {
+/// The library of an installed package that has the same name: what was meant. A process may not have loaded it.
+pub(super) fn own(case: &Case<'_>, foreign: &Library) -> Option<Arc<Library>> {
     let identity = stack::identity(foreign)?;
     let soname = foreign.object.as_ref().ok()?.soname.as_deref()?;
-    case.inventory.libraries().iter().find(|library| {
+    let is_it = |library: &Arc<Library>| {
         library.package.is_some()
             && library.inode != foreign.inode
             && library.path.file_name().is_some_and(|name| name == soname)
             && stack::identity(library).is_some_and(|own| own.library == identity.library)
-    })
+    };
+    if case.inventory.process.is_none() {
+        return case.inventory.libraries().iter().find(|library| is_it(library)).cloned();
+    }
+    let files = case.inventory.packages.iter().flat_map(|package| &package.files);
+    let mut named = files.filter(|file| file.path.file_name().is_some_and(|name| name == soname));
+    named.find_map(|file| case.inventory.at(&file.path).filter(is_it))
 }
 
-fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], fails: &[Symptom<'_>]) -> Diagnostic {
+pub(super) fn finding(
+    code: &'static str,
+    folder: &str,
+    taken: &[(&Load, Arc<Library>)],
+    fails: &[Symptom<'_>],
+) -> Diagnostic {
     let version = |library: &Library| stack::identity(library).and_then(|identity| identity.version.clone());
     let differs = taken.iter().any(|(load, own)| match (version(&load.library), version(own)) {
         (Some(foreign), Some(own)) => foreign != own,
         _ => false,
     });
-    let (first, own) = taken[0];
+    let (first, own) = &taken[0];
     let names = match taken.len() {
         1 => format!("{} is", file_name(&first.requested)),
         count => format!("{} and {} more are", file_name(&first.requested), count - 1),
@@ -82,6 +93,7 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], fails: &[Symptom<'_>]
     let rule = match &first.found {
         Found::LibraryPath { .. } => "LD_LIBRARY_PATH",
         Found::Preload => "LD_PRELOAD",
+        Found::Path => "its path",
         _ => "the system's library path",
     };
     let fault = fails.first().map_or(String::new(), |symptom| {
@@ -96,10 +108,11 @@ fn finding(folder: &str, taken: &[(&Load, &Arc<Library>)], fails: &[Symptom<'_>]
         Evidence::observed(load.path.display().to_string(), fact)
     });
     let seen = each.next().unwrap_or_else(|| evidence::found(first));
-    let finding = Diagnostic { severity, ..Diagnostic::error(RULE.code, message, seen) };
+    let finding = Diagnostic { severity, ..Diagnostic::error(code, message, seen) };
     let fix = match &first.found {
         Found::LibraryPath { .. } => format!("take {folder} out of LD_LIBRARY_PATH"),
         Found::Preload => "take it out of LD_PRELOAD".to_owned(),
+        Found::Path => format!("find out who opens {} by its path", first.path.display()),
         _ => {
             let first = own.path.parent().map_or(String::new(), |folder| folder.display().to_string());
             format!("remove the system's copy in {folder}, or put {first} first on LD_LIBRARY_PATH")

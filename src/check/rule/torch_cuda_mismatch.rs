@@ -22,6 +22,11 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let packages = case.matrix.package()?;
     let mut findings = Vec::new();
     for (at, package) in case.inventory.packages.iter().enumerate() {
+        // A process that has nothing of a package does not import it.
+        let is_loaded = || case.inventory.libraries().iter().any(|library| library.package == Some(at));
+        if case.inventory.process.is_some() && !is_loaded() {
+            continue;
+        }
         let Some(version) = package.pep440().filter(|_| !fails_to_load(case.links, at)) else { continue };
         let Some(row) = packages.same_cuda(&package.name, &version) else { continue };
         let Some((label, cuda)) = built_for(case.matrix, package)? else { continue };

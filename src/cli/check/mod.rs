@@ -87,6 +87,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
 
     let environment = judged.as_ref().zip(args.environment.as_ref()).map(|(judged, path)| judged.report(path));
     let report = Report {
+        run: None,
         kind: "project",
         path: project.name(),
         files: Some(looked_at.len()),

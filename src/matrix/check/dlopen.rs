@@ -37,6 +37,9 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
             findings.add("matrix-invalid", "a library is opened by name", sheet.at(steps!["edge", i, "open"]));
         }
     }
+    for (i, row) in file.workloads.iter().enumerate() {
+        names(&row.loads, &[], || sheet.at(steps!["workload", i, "loads"]), findings);
+    }
     for (i, row) in file.absent.iter().enumerate() {
         absent(&file.absent[..i], row, || sheet.at(steps!["absent", i, "libraries"]), findings);
     }

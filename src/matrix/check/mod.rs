@@ -12,6 +12,7 @@ mod gpu;
 mod gpu_code;
 mod image;
 mod index;
+mod message;
 mod place;
 mod snapshot;
 mod torch;
@@ -22,8 +23,8 @@ use self::form::Sheet;
 use self::place::{Source, Step};
 use super::files::Files;
 use super::schema::{
-    CudaFile, CudaImageFile, CudnnFile, DlopenFile, DriverFile, EnvVarsFile, GpuCodeFile, GpuFile, IndexFile, OsFile,
-    PackageFile, PythonImageFile, SnapshotFile, TorchFile,
+    CudaFile, CudaImageFile, CudnnFile, DlopenFile, DriverFile, EnvVarsFile, GpuCodeFile, GpuFile, IndexFile,
+    MessageFile, OsFile, PackageFile, PythonImageFile, SnapshotFile, TorchFile,
 };
 use crate::diag::{Diagnostic, Evidence};
 
@@ -50,6 +51,7 @@ pub fn check(files: &Files, depth: Depth) -> Vec<Diagnostic> {
     dlopen::check(&book, &mut findings);
     image::check(&book, &mut findings);
     index::check(&book, &mut findings);
+    message::check(&book, &mut findings);
     if depth == Depth::Everything {
         snapshot::check(&book, files, &mut findings);
     }
@@ -116,6 +118,7 @@ struct Book<'a> {
     cuda_image: Option<Sheet<'a, CudaImageFile>>,
     python_image: Option<Sheet<'a, PythonImageFile>>,
     index: Option<Sheet<'a, IndexFile>>,
+    message: Option<Sheet<'a, MessageFile>>,
     package: Option<Sheet<'a, PackageFile>>,
     snapshot: Option<Sheet<'a, SnapshotFile>>,
     /// Folders (`cuda/`) with a file of which nothing could be read.
@@ -138,6 +141,7 @@ impl<'a> Book<'a> {
             cuda_image: file(files, "image/nvidia-cuda.toml", depth, findings),
             python_image: file(files, "image/python.toml", depth, findings),
             index: file(files, "index.toml", depth, findings),
+            message: file(files, "message.toml", depth, findings),
             package: file(files, "package.toml", depth, findings),
             snapshot: file(files, "snapshot/INDEX.toml", depth, findings),
             lost,

@@ -23,6 +23,9 @@ pub struct DlopenFile {
     /// Libraries that libraries open.
     #[serde(rename = "edge", default)]
     pub edges: Vec<EdgeRow>,
+    /// What is loaded whenever a program is up.
+    #[serde(rename = "workload", default)]
+    pub workloads: Vec<WorkloadRow>,
     /// Libraries that are expected to be absent.
     #[serde(rename = "absent", default)]
     pub absent: Vec<AbsentRow>,
@@ -204,6 +207,25 @@ pub struct AbsentRow {
     /// Why that is no problem, as a sentence's part.
     pub reason: String,
     /// How it is known.
+    #[serde(default)]
+    pub basis: Basis,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// What a process has loaded once a program is up in it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct WorkloadRow {
+    /// As people call it.
+    pub name: String,
+    /// The library whose presence says that it is up.
+    pub when_loaded: String,
+    /// Names of libraries, with `*`, that its builds for GPUs have loaded by then.
+    pub loads: Vec<String>,
+    /// How that is known.
     #[serde(default)]
     pub basis: Basis,
     /// Where it is from.

@@ -10,6 +10,7 @@ mod gpu;
 mod gpu_code;
 mod image;
 mod index;
+mod message;
 mod torch;
 
 use serde::Deserialize;
@@ -18,6 +19,7 @@ pub use cuda::{BranchRow, CudaFile, CudaReleaseRow, DriverFile, FamilyRow, Forwa
 pub use cudnn::{CudnnBuildRow, CudnnFile, CudnnReleaseRow};
 pub use dlopen::{
     AbsentRow, DlopenFile, EdgeRow, FallbackRow, ImportRow, InterpreterRow, OnFailure, OnMissing, OpenRow, StepRow,
+    WorkloadRow,
 };
 pub use env_vars::{
     EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableListingRow,
@@ -32,6 +34,7 @@ pub use image::{
 pub use index::{
     CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,
 };
+pub use message::{AnswerRow, ComponentRow, ExitRow, MessageFile, ToolRow, UnknownRow};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
 /// How a fact is known; read beats the rest.

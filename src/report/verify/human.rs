@@ -19,6 +19,9 @@ pub fn report(report: &Report<'_>, least: Severity, style: Style) -> String {
     for finding in report.findings.findings.iter().filter(|finding| finding.severity >= least) {
         let _ = write!(out, "\n{}", human::diagnostic(finding, style));
     }
+    if let Some(run) = report.run {
+        let _ = write!(out, "\n{}", human::printable(&super::run::human(run)));
+    }
     out.push('\n');
     if least == Severity::Note {
         // Rules that lack the same thing are one line.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Report;
+use super::run::{self, RunJson};
 use crate::diag::Severity;
 use crate::report::json::{DiagnosticJson, text};
 
@@ -18,6 +19,8 @@ pub fn report(report: &Report<'_>) -> String {
         summary: SummaryJson,
         findings: Vec<DiagnosticJson<'r>>,
         skipped: Vec<SkippedJson<'r>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<RunJson<'r>>,
     }
     let target = report.target.as_ref().map(|target| TargetJson {
         name: target.name.as_deref(),
@@ -41,6 +44,7 @@ pub fn report(report: &Report<'_>) -> String {
         },
         findings: report.findings.findings.iter().map(DiagnosticJson::new).collect(),
         skipped,
+        run: report.run.map(run::json),
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub mod human;
 pub mod json;
+pub mod run;
 
 use super::findings::Results;
 use crate::check::Findings;
@@ -28,6 +29,8 @@ pub struct Report<'a> {
     pub is_empty: bool,
     /// What the rules came to.
     pub findings: &'a Findings,
+    /// The command that was run, where it is about one.
+    pub run: Option<&'a run::Run>,
 }
 
 /// The machines that an environment is judged for.

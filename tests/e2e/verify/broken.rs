@@ -15,7 +15,7 @@ const VISION: &str = "import torchvision";
 const CHECK: &str = "import torch, ctypes; print(torch.backends.cudnn.version()); \
                      print('check', ctypes.CDLL('libcudnn.so.9').cudnnOpsVersionCheck())";
 
-const CASES: [Case; 16] = [
+pub const CASES: [Case; 16] = [
     Case {
         name: "a part of cuDNN of another release",
         change: |env| env.replace("nvidia-cudnn-cu12==9.11.0.98", "nvidia/cudnn/lib/libcudnn_ops.so.9"),

@@ -3,5 +3,7 @@
 mod broken;
 pub mod environment;
 mod packages;
+mod running;
 mod sweep;
 mod tried;
+mod watched;

@@ -51,3 +51,18 @@ fn stays_quiet() {
     let (venv, _) = with_foreign_nccl(22005, &torch_cuda().rpath(TORCH_PATH));
     assert_quiet(&venv.check(), CODE);
 }
+
+/// Of a process that has not opened it yet.
+#[test]
+fn fires_for_what_a_process_would_open() {
+    let venv = Venv::with_torch();
+    let mut folder = String::new();
+    for part in super::venv::CUDNN_PARTS {
+        let (path, elf) = super::venv::cudnn(part, [9, 11, 0]);
+        folder = venv.beside(&format!("opt/{path}"), &elf);
+    }
+    let process = super::process::Process::with_torch(&venv);
+    process.variables(&format!("LD_LIBRARY_PATH={folder}"));
+    let said = ["and 6 more are taken from", "9.11.0 in place of 9.10.2"];
+    assert_error(the_problem(&process.check(), CODE), &format!("{folder}/libcudnn_graph.so.9"), &said);
+}

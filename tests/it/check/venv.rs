@@ -191,9 +191,14 @@ pub fn install(site: &Path, name: &str, version: &str, requires: &[&str], files:
 
 /// What the rules say of any subject.
 pub fn ask(path: &Path, variables: &BTreeMap<String, String>, site: &Path, question: &Question<'_>) -> Findings {
-    let matrix = Matrix::embedded();
     let inventory = Inventory::read(path, &Options { variables: variables.clone(), jobs: Some(1) }).expect("a subject");
-    let links = LinkModel::new(&inventory, matrix.dlopen().unwrap());
+    judge(&inventory, site, question)
+}
+
+/// What the rules say of what was read.
+pub fn judge(inventory: &Inventory, site: &Path, question: &Question<'_>) -> Findings {
+    let matrix = Matrix::embedded();
+    let links = LinkModel::new(inventory, matrix.dlopen().unwrap());
     let asked = !question.gpus.is_empty() || question.driver.is_some();
     let machine = asked.then(|| machine(question, &matrix));
     let digests: BTreeMap<PathBuf, [u8; 32]> =
@@ -201,7 +206,7 @@ pub fn ask(path: &Path, variables: &BTreeMap<String, String>, site: &Path, quest
     let glibc = question.glibc.map(|text| manifest::parse_glibc(text).unwrap());
     let case = Case {
         offers: Default::default(),
-        inventory: &inventory,
+        inventory,
         links: &links,
         matrix: &matrix,
         machine: machine.as_ref(),

@@ -6,6 +6,7 @@ mod cache;
 mod check;
 mod diff;
 mod dockerfile;
+mod explain;
 mod export;
 mod image;
 mod modes;

@@ -5,6 +5,7 @@ mod e2e;
 mod host;
 mod integrity;
 mod loader;
+mod process;
 mod python;
 mod root;
 mod subject;

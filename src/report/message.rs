@@ -1,0 +1,94 @@
+//! What is known of a message that somebody pasted, as pages like those of the rules.
+
+use std::fmt::Write;
+
+use crate::matrix::Meaning;
+use crate::matrix::schema::{AnswerRow, MessageFile};
+
+/// More are counted and left out: a number that several libraries have.
+const MOST: usize = 6;
+
+/// One page for each meaning.
+pub fn pages(meanings: &[Meaning<'_>]) -> String {
+    let mut pages: Vec<String> = meanings.iter().take(MOST).map(page).collect();
+    if let Some(more) = meanings.len().checked_sub(MOST).filter(|more| *more > 0) {
+        pages.push(format!("{more} more; name the library with the number: `gpulock explain cuBLAS status 1`\n"));
+    }
+    pages.join("\n")
+}
+
+/// A number that nobody has, and how to get the real error.
+pub fn unknown(number: u32, facts: &MessageFile) -> String {
+    let names: Vec<&str> = facts.components.iter().map(|row| row.name.as_str()).collect();
+    let mut text = format!(
+        "# {number}\n\nNo component defines {number}: it is no status of {}, and no exit status of a process that is known \
+         here. Somebody passed on a number that is none, or one of another program.\n\nHow to get the real error:\n\n",
+        names.join(", ")
+    );
+    for step in &facts.unknown.steps {
+        let _ = writeln!(text, "- {step}");
+    }
+    let _ = writeln!(text, "\nSource: {}", facts.unknown.source);
+    text
+}
+
+fn page(meaning: &Meaning<'_>) -> String {
+    let mut text = String::new();
+    match meaning {
+        Meaning::Status(component, number, answer) => {
+            let names = component.statuses.get(&number.to_string()).map(|names| names.join(", ")).unwrap_or_default();
+            let _ = writeln!(text, "# {} {number}: {names}\n", component.name);
+            match answer {
+                Some(answer) => say(&mut text, &format!("{}: ", answer.title), answer),
+                None => {
+                    let _ = writeln!(
+                        text,
+                        "Nothing more is known of it here. CUDA_LAUNCH_BLOCKING=1 shows the call that returns it.\n\nSource: {}",
+                        component.source
+                    );
+                }
+            }
+        }
+        Meaning::Text(answer) => {
+            let _ = writeln!(text, "# {}\n", answer.title);
+            say(&mut text, "", answer);
+        }
+        Meaning::Exit(row) => {
+            let signal = row.signal.as_ref().map(|signal| format!(" ({signal})")).unwrap_or_default();
+            let _ = writeln!(text, "# Exit status {}{signal}\n\n{}: {}.\n", row.status, row.title, row.cause);
+            rest(&mut text, &row.fix, None, row.command.as_deref(), &row.source);
+        }
+        Meaning::Tool(row) => {
+            let _ = writeln!(text, "# {}\n\nGone since {}.\n", row.names.join(", "), row.since);
+            rest(&mut text, &row.instead, None, None, &row.source);
+        }
+    }
+    text
+}
+
+fn say(text: &mut String, before: &str, answer: &AnswerRow) {
+    let _ = writeln!(text, "{}.\n", capital(&format!("{before}{}", answer.cause)));
+    rest(text, &answer.fix, answer.rule.as_deref(), answer.command.as_deref(), &answer.source);
+}
+
+fn rest(text: &mut String, fix: &str, rule: Option<&str>, command: Option<&str>, source: &str) {
+    let _ = writeln!(text, "What to do: {fix}.\n");
+    if let Some(rule) = rule {
+        let _ = writeln!(text, "Rule: {rule} (`gpulock explain {rule}`)");
+    }
+    if let Some(command) = command {
+        let _ = writeln!(text, "Command: `{command}`");
+    }
+    let _ = writeln!(text, "Source: {source}");
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    // Names keep their small letter: `libcuda`, `cuDNN`.
+    match chars.next() {
+        Some(first) if text.split(' ').next().is_some_and(|word| word.chars().skip(1).all(char::is_lowercase)) => {
+            first.to_uppercase().chain(chars).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
