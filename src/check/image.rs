@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use super::coverage::Verdict;
 use super::device_code::offers;
-use super::requirement::requirements;
+use super::requirement::{least_cuda, requirements};
 use super::{Case, stack};
 use crate::diag::Failure;
 use crate::matrix::Gpu;
@@ -75,9 +75,7 @@ pub fn answer(case: &Case<'_>) -> Result<Answer, Failure> {
     });
     answer.libraries = floors.max_by(|a, b| (&a.driver, a.cuda).cmp(&(&b.driver, b.cuda)));
     for (variable, text) in requirements(&case.inventory.variables) {
-        let first = text.split(' ').find(|group| !group.is_empty()).unwrap_or_default();
-        let cuda: Option<Cuda> = first.strip_prefix("cuda>=").and_then(|cuda| cuda.parse().ok());
-        let driver = cuda.and_then(|cuda| facts.native_driver(cuda));
+        let driver = least_cuda(&text).and_then(|cuda| facts.native_driver(cuda));
         let branches = branches(&text);
         answer.requirements.push(Requirement { variable: variable.to_owned(), text, driver, branches });
     }

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::matrix::schema::GpuClass;
+use crate::version::Cuda;
 
 /// What a machine has; what is not known is taken to be right, as the container runtime takes it.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +55,16 @@ pub fn requirements(variables: &BTreeMap<String, String>) -> Vec<(&str, String)>
         }
     }
     all
+}
+
+/// What a requirement begins with: the conditions for all machines.
+pub fn first(requirement: &str) -> &str {
+    requirement.split(' ').find(|group| !group.is_empty()).unwrap_or_default()
+}
+
+/// The CUDA that a requirement begins with, as those of nvidia/cuda do: 12.8 of `cuda>=12.8 brand=..`.
+pub fn least_cuda(requirement: &str) -> Option<Cuda> {
+    first(requirement).strip_prefix("cuda>=")?.parse().ok()
 }
 
 /// That a requirement is not in the language, with the condition that is not: no container is started then.

@@ -12,7 +12,6 @@ use crate::check::{self, Case, Findings, Locked, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::image::Image;
 use crate::inventory::integrity::{self, Expected, Verdict};
-use crate::inventory::process::{self, ProcFs};
 use crate::inventory::{Inventory, Library, Options, Role, Root, SubjectKind};
 use crate::link::LinkModel;
 use crate::lock::Lock;
@@ -95,10 +94,7 @@ impl Judged {
 /// A subject that cannot be read, a GPU or driver that is unknown.
 pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
     let options = Options { variables: question.variables.clone(), ..Options::default() };
-    let inventory = match process::pid(question.subject)? {
-        Some(pid) => Inventory::of_process(&ProcFs::default(), pid, &options)?,
-        None => question.reader.read(question.subject, &options)?,
-    };
+    let inventory = question.reader.read(question.subject, &options)?;
     judge_of(&inventory, question)
 }
 

@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 
 use super::output;
 use crate::diag::{Diagnostic, Evidence, Failure, hide_secrets};
-use crate::inventory::process::Image;
+use crate::inventory::process::Program;
 use crate::inventory::process::trace;
 use crate::report::verify::run::Run;
 use crate::report::{Style, human};
@@ -61,7 +61,7 @@ pub fn run(words: &[OsString], variables: &BTreeMap<String, String>, stdout: Std
     let child = command.spawn().map_err(|error| failure(&name, error.to_string()))?;
     let status = wait(child, signals).map_err(|error| failure(&name, error.to_string()))?;
     let (ended, status) = ending(status);
-    let images = recorded(folder.path());
+    let programs = recorded(folder.path());
     if goes_on(folder.path()) {
         // Without the folder, glibc's loader would write to standard output.
         let kept = folder.keep();
@@ -73,7 +73,7 @@ pub fn run(words: &[OsString], variables: &BTreeMap<String, String>, stdout: Std
             &(human::diagnostics([&note.fix("remove the folder once they have ended")], Style::default()) + "\n"),
         );
     }
-    Ok(Run { command: name, ended, status, has_stdout: stdout == Stdout::Commands, images })
+    Ok(Run { command: name, ended, status, has_stdout: stdout == Stdout::Commands, programs })
 }
 
 /// The signals that are meant for the command. Those that were ignored stay so, for it too.
@@ -131,7 +131,7 @@ fn goes_on(folder: &Path) -> bool {
 }
 
 /// What the loaders wrote, process by process.
-fn recorded(folder: &Path) -> Vec<Image> {
+fn recorded(folder: &Path) -> Vec<Program> {
     // Nobody else could list it; this may be another user than the one that made a file.
     let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
     let mut files: Vec<_> = fs::read_dir(folder)
@@ -143,15 +143,15 @@ fn recorded(folder: &Path) -> Vec<Image> {
         .collect();
     files.sort_by_key(|(metadata, path)| (metadata.created().ok(), path.clone()));
     let mut left = LARGEST;
-    let mut images = Vec::new();
+    let mut programs = Vec::new();
     for (metadata, path) in files {
         if metadata.len() > left {
             break;
         }
         left -= metadata.len();
-        images.extend(trace::parse(&fs::read(path).unwrap_or_default(), &inode));
+        programs.extend(trace::parse(&fs::read(path).unwrap_or_default(), &inode));
     }
-    images
+    programs
 }
 
 /// Which file a path leads to.

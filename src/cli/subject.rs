@@ -1,4 +1,5 @@
-//! What is to be judged, as the command line names it: a path, or an image by where it is.
+//! What is to be judged, as the command line names it: a path, a process by its number, or an image by
+//! where it is.
 
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use super::progress::Bytes;
 use super::{Globals, image, source};
 use crate::diag::Failure;
 use crate::inventory::image::{Blob, Blobs, Choice, Image, ImageOptions};
+use crate::inventory::process::{self, ProcFs};
 use crate::inventory::{Inventory, Options};
 use crate::manifest::Target;
 use crate::python::Platform;
@@ -79,10 +81,13 @@ impl Reader<'_> {
     /// # Errors
     /// One that cannot be read, or is nothing that can be judged.
     pub fn read(&self, subject: &Path, options: &Options) -> Result<Inventory, Failure> {
+        if let Some(pid) = process::pid(subject)? {
+            return Inventory::of_process(&ProcFs::default(), pid, options);
+        }
         let cache = self.cache();
         let watch = Bytes::new(self.globals);
         let how = ImageOptions {
-            choice: Choice { tag: None, architecture: architecture(self.platform).to_owned() },
+            choice: Choice { tag: None, architecture: self.platform.architecture().to_owned() },
             cache: Some(&cache),
             most_unpacked: self.images.max_unpacked.saturating_mul(1_000_000_000),
             jobs: options.jobs,
@@ -126,9 +131,4 @@ impl Blobs for Remote<'_> {
 /// What the machines are; the usual ones where nothing is declared.
 pub fn platform(target: Option<&Target>) -> Platform {
     target.map_or_else(Platform::default, |target| target.platform)
-}
-
-/// As images name it.
-fn architecture(platform: Platform) -> &'static str {
-    if platform.machine() == "aarch64" { "arm64" } else { "amd64" }
 }

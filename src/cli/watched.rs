@@ -7,7 +7,7 @@ use std::path::Path;
 use super::environment::{self, Judged, Question};
 use super::running;
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::process::{Image, ProcessEntry};
+use crate::inventory::process::{ProcessEntry, Program};
 use crate::inventory::{Inventory, Options};
 use crate::matrix::Matrix;
 use crate::matrix::schema::ExitRow;
@@ -22,15 +22,15 @@ const MOST: usize = 64;
 /// A GPU or driver that is unknown.
 pub fn judge(question: &Question<'_>, run: &Run) -> Result<Judged, Failure> {
     let mut seen = BTreeSet::new();
-    let new = |image: &&Image| {
-        let files: Vec<&Path> = image.loads.iter().map(|load| load.path()).collect();
-        seen.insert((image.program.clone(), format!("{files:?}"), image.failures.len()))
+    let new = |program: &&Program| {
+        let files: Vec<&Path> = program.loads.iter().map(|load| load.path()).collect();
+        seen.insert((program.program.clone(), format!("{files:?}"), program.failures.len()))
     };
-    let images = run.images.iter().filter(new).take(MOST);
-    let each = images.map(|image| {
+    let programs = run.programs.iter().filter(new).take(MOST);
+    let each = programs.map(|program| {
         let options = Options { variables: question.variables.clone(), ..Options::default() };
-        let inventory = Inventory::of_run(image, Path::new(&run.shown()), &options);
-        let entry = ProcessEntry { pid: image.pid, parent: 0, name: image.program.clone(), started: 0 };
+        let inventory = Inventory::of_run(program, Path::new(&run.shown()), &options);
+        let entry = ProcessEntry { pid: program.pid, parent: 0, name: program.program.clone(), started: 0 };
         (environment::judge_of(&inventory, question.clone()), entry)
     });
     let mut judged = running::merged(each)?;
@@ -54,7 +54,7 @@ fn ending(run: &Run, judged: &Judged, matrix: &Matrix) -> Result<Diagnostic, Fai
     };
     let mut note = Diagnostic::note("command-failed", message, Evidence::observed(run.shown(), &run.ended));
     note.evidence.extend(fault.map(|fault| Evidence::observed(fault.code, &fault.message)));
-    let errors = run.images.iter().flat_map(|image| &image.errors).rev().take(3);
+    let errors = run.programs.iter().flat_map(|program| &program.errors).rev().take(3);
     note.evidence.extend(errors.map(|(file, error)| Evidence::observed(file, error)));
     Ok(match fault.and_then(|fault| fault.fix.clone()).or_else(|| row.map(|row| row.fix.clone())) {
         Some(fix) => note.fix(fix),

@@ -9,8 +9,8 @@ use super::model::Known;
 use super::subject::{self, Subject, SubjectKind};
 use super::walk::{self, Candidate, Start, Walked};
 use super::{
-    Distribution, Inventory, Loader, Options, PythonEnvironment, PythonKind, Role, Root, Trouble, conda, distribution,
-    driver, library, parallel, python, shown, wheel,
+    Distribution, DriverFile, Inventory, Library, Loader, Options, PythonEnvironment, PythonKind, Role, Root, Trouble,
+    conda, distribution, driver, library, parallel, python, shown, wheel,
 };
 use crate::diag::Failure;
 
@@ -65,14 +65,9 @@ impl Inventory {
         troubles.extend(more);
         let (mut libraries, more) = library::read(&root, &walked.candidates, threads);
         troubles.extend(more);
-        distribution::assign(&mut libraries, &packages);
-        let (loader, more) = Loader::read(&root);
-        troubles.extend(more);
-        let driver = driver::find(&root, &loader, &libraries);
         let names = Names::new(&subject, &pythons);
-        for library in &mut libraries {
-            library.name = names.of(&library.place);
-        }
+        let (loader, driver, more) = settle(&mut libraries, &root, &packages, &names);
+        troubles.extend(more);
         for trouble in &mut troubles {
             trouble.name = names.of(&trouble.path);
         }
@@ -152,6 +147,22 @@ pub(super) fn packages(
         troubles.extend(trouble);
     }
     (packages, troubles)
+}
+
+/// Gives libraries their packages and names, and reads what the loader and the driver of their root are.
+pub(super) fn settle(
+    libraries: &mut [Library],
+    root: &Root,
+    packages: &[Distribution],
+    names: &Names<'_>,
+) -> (Loader, Vec<DriverFile>, Vec<Trouble>) {
+    distribution::assign(libraries, packages);
+    let (loader, troubles) = Loader::read(root);
+    let driver = driver::find(root, &loader, libraries);
+    for library in libraries {
+        library.name = names.of(&library.place);
+    }
+    (loader, driver, troubles)
 }
 
 /// How reports name files: relative to the folder of packages or to the subject that they lie in.

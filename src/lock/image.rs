@@ -8,7 +8,7 @@ use crate::matrix::{CudaImage, ImageFacts, Matrix};
 use crate::version::CudaRelease;
 
 /// The flavor that is not made of nvidia/cuda.
-const SLIM: &str = "slim";
+pub const SLIM: &str = "slim";
 /// Wheels bring their CUDA, so a small system is enough; of these, one with images of every Python.
 const SLIM_OS: &str = "debian12";
 /// The system that nvidia/cuda has in most releases.

@@ -20,7 +20,7 @@ pub use write::MARK;
 use crate::manifest::Manifest;
 
 pub use diff::{Floor, LockDiff, Moved, Presence, TargetDiff};
-pub use image::choose as choose_image;
+pub use image::{SLIM, choose as choose_image};
 pub use solution::Origin;
 
 pub use model::{

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
@@ -172,7 +173,7 @@ impl Registries {
             ask.failure("image-registry", "the answer is no manifest", format!("{media}: {error}"), CHECK)
         })?;
         let Some(manifests) = index.manifests else { return Ok(Found { digest, single: true }) };
-        let architecture = if platform.machine() == "aarch64" { "arm64" } else { "amd64" };
+        let architecture = platform.architecture();
         let platforms: Vec<EntryPlatform> = manifests.into_iter().filter_map(|entry| entry.platform).collect();
         if !platforms.iter().any(|one| one.os == "linux" && one.architecture == architecture) {
             let known: Vec<String> = platforms.iter().map(|one| format!("{}/{}", one.os, one.architecture)).collect();
@@ -380,11 +381,7 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use super::dockerfile::SLIM;
 use super::options::Options;
-use crate::lock::{Code, DEFAULT_INDEX, Image, Lock, Reference, Target, Tier};
+use crate::lock::{Code, DEFAULT_INDEX, Image, Lock, Reference, SLIM, Target, Tier};
 use crate::version::{Capability, Driver};
 
 /// The values of a template.

@@ -10,15 +10,13 @@ use super::generated::{STALE, edited};
 use super::options::Options;
 use super::{all_known, quote, refused_variables};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
-use crate::lock::{Image, Lock, Target, Tier};
+use crate::lock::{Image, Lock, SLIM, Target, Tier};
 
 /// The template that is used unless another is given; others extend it by the name [`TEMPLATE_NAME`].
 pub const TEMPLATE: &str = include_str!("../../templates/Dockerfile.j2");
 /// What a template calls it: `{% extends "Dockerfile" %}`.
 pub const TEMPLATE_NAME: &str = "Dockerfile";
 pub(super) const EMBEDDED: Template<'static> = Template { name: TEMPLATE_NAME, text: TEMPLATE };
-/// The flavor whose base is not one of nvidia/cuda.
-pub(super) const SLIM: &str = "slim";
 /// How every such file begins.
 const MARK: &str = "# Written by `gpulock dockerfile`";
 const LOCK_LINE: &str = "# Lock: ";

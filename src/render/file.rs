@@ -7,9 +7,6 @@ use super::{Beside, Format, all_known, dockerfile, header, quote, refused_variab
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Target};
 
-/// Formats that build an image on the one that the lock names.
-const ON_IMAGE: [&str; 1] = ["apptainer"];
-
 pub(super) fn render(
     format: &'static FileFormat,
     lock: &Lock,
@@ -19,7 +16,7 @@ pub(super) fn render(
     if format.hashes {
         all_known(target, format.name)?;
     }
-    if ON_IMAGE.contains(&format.name) {
+    if format.on_image {
         dockerfile::image(target)?;
     }
     let options = beside.options.only(format.takes);

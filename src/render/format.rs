@@ -40,6 +40,8 @@ pub struct FileFormat {
     pub takes: &'static [Opt],
     /// Whether there is none without `--image`.
     pub needs_image: bool,
+    /// Whether it builds upon the image that the lock names.
+    pub on_image: bool,
     /// Why it cannot hold a value of `[env]`; `None` when it can.
     pub refuses: fn(&str) -> Option<&'static str>,
 }
@@ -54,6 +56,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: true,
         takes: &[],
         needs_image: false,
+        on_image: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -64,6 +67,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: false,
         takes: &[],
         needs_image: false,
+        on_image: false,
         refuses: quote::dotenv_refuses,
     },
     FileFormat {
@@ -74,6 +78,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: false,
         takes: &[Opt::Image, Opt::Gpus, Opt::Command],
         needs_image: false,
+        on_image: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -84,6 +89,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: false,
         takes: &[Opt::Image],
         needs_image: false,
+        on_image: false,
         refuses: quote::substituted,
     },
     FileFormat {
@@ -94,6 +100,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: false,
         takes: &[Opt::Image, Opt::Gpus, Opt::Command],
         needs_image: true,
+        on_image: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -104,6 +111,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: false,
         takes: &[],
         needs_image: false,
+        on_image: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -114,6 +122,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: false,
         takes: &[Opt::Image, Opt::Gpus, Opt::Constraint, Opt::Command],
         needs_image: false,
+        on_image: false,
         refuses: quote::nul_refuses,
     },
     FileFormat {
@@ -124,6 +133,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: true,
         takes: &[],
         needs_image: false,
+        on_image: true,
         refuses: quote::lines_refuse,
     },
     FileFormat {
@@ -134,6 +144,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: true,
         takes: &[],
         needs_image: false,
+        on_image: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -144,6 +155,7 @@ pub static FILES: &[FileFormat] = &[
         hashes: true,
         takes: &[],
         needs_image: false,
+        on_image: false,
         refuses: holds_any,
     },
 ];

@@ -198,17 +198,22 @@ pub(super) fn alike(one: &str, other: &str) -> usize {
     std::iter::zip(one.lines(), other.lines()).take_while(|(a, b)| a == b).count()
 }
 
+/// The first line in which a text is not the one that is wanted: its number, itself where there is one, and its place.
+pub(super) fn first_difference<'t>(source: SourceText<'t>, wanted: &str) -> (usize, Option<&'t str>, Evidence) {
+    let same = alike(source.text, wanted);
+    let start: usize = source.text.split_inclusive('\n').take(same).map(str::len).sum();
+    let line = source.text[start..].lines().next();
+    (same + 1, line, source.span(Some(start..start + line.map_or(0, str::len))))
+}
+
 /// A file whose header names this lock, and that has another text: its first line that differs.
 pub(super) fn edited(source: SourceText<'_>, wanted: &str) -> Diagnostic {
-    let (name, text) = (source.name, source.text);
-    let same = alike(text, wanted);
-    let start: usize = text.split_inclusive('\n').take(same).map(str::len).sum();
-    let line = text[start..].lines().next();
+    let name = source.name;
+    let (number, line, place) = first_difference(source, wanted);
     let ends = format!("{name} was changed since it was written: it ends early");
-    let message = line.map_or(ends, |_| format!("{name} was changed since it was written, first in line {}", same + 1));
+    let message = line.map_or(ends, |_| format!("{name} was changed since it was written, first in line {number}"));
     let shown = |line: Option<&str>| line.map_or("nothing there".into(), |line| format!("`{line}`"));
-    let place = source.span(Some(start..start + line.map_or(0, str::len)));
-    let gives = shown(wanted.lines().nth(same));
+    let gives = shown(wanted.lines().nth(number - 1));
     let ends_differ = gives == shown(line).as_str();
     let gives = if ends_differ { "the same line, and another end of line or of the file".into() } else { gives };
     Diagnostic::error(STALE, message, place).and(Evidence::observed("the lock gives", gives))

@@ -1,7 +1,7 @@
 //! A `pyproject.toml` that `gpulock export uv` edited, held against a lock. It has no header, since the file is the user's;
 //! an export of the lock would leave it as it is, or it is not what the lock gives.
 
-use super::generated::{STALE, alike};
+use super::generated::{STALE, alike, first_difference};
 use super::{Beside, Format};
 use crate::diag::{Diagnostic, Evidence, SourceText};
 use crate::lock::Lock;
@@ -17,28 +17,22 @@ pub fn judge(name: &str, text: &str, lock: &Lock) -> Option<Diagnostic> {
     // Ends of lines are no pins, and the export writes its own.
     let text = &*text.replace("\r\n", "\n");
     let beside = Beside { pyproject: text, project: name, ..Beside::default() };
-    let mut nearest: Option<(usize, String, &str)> = None;
+    let mut texts: Vec<(String, &str)> = Vec::new();
     for target in &lock.targets {
         match super::render(Format::Uv, lock, Some(&target.name), &beside) {
             Ok(wanted) if wanted == text => return None,
-            Ok(wanted) => {
-                let same = alike(text, &wanted);
-                if nearest.as_ref().is_none_or(|(most, ..)| same > *most) {
-                    nearest = Some((same, wanted, &target.name));
-                }
-            }
+            Ok(wanted) => texts.push((wanted, &target.name)),
             Err(failure) => {
                 let message = format!("{name} is not what this lock gives: {failure}");
                 return Some(Diagnostic::error(STALE, message, Evidence::observed(name, "has pins of gpulock")));
             }
         }
     }
-    let (same, wanted, target) = nearest?;
-    let start: usize = text.split_inclusive('\n').take(same).map(str::len).sum();
-    let line = text[start..].lines().next().unwrap_or_default();
-    let message = format!("{name} has other pins than the lock, first in line {}", same + 1);
-    let gives = wanted.lines().nth(same).map_or("nothing there".into(), |line| format!("`{}`", line.trim()));
-    let place = SourceText::new(name, text).span(Some(start..start + line.len()));
+    // Of several that are as near, the first target.
+    let (wanted, target) = texts.iter().rev().max_by_key(|(wanted, _)| alike(text, wanted))?;
+    let (number, _, place) = first_difference(SourceText::new(name, text), wanted);
+    let message = format!("{name} has other pins than the lock, first in line {number}");
+    let gives = wanted.lines().nth(number - 1).map_or("nothing there".into(), |line| format!("`{}`", line.trim()));
     let problem = Diagnostic::error(STALE, message, place).and(Evidence::observed("the lock gives", gives));
     Some(problem.about(name).fix(fix(target)))
 }

@@ -36,6 +36,9 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
     ("indicatif", &["cli"]),
+    ("walkdir", &["cli"]),
+    ("signal_hook", &["cli"]),
+    ("rustix", &["cli"]),
 ];
 
 /// Modules that may touch the outside; of `matrix` only one file.

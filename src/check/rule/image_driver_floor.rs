@@ -1,11 +1,10 @@
 //! What the image asks of the driver before a container of it is started: NVIDIA_REQUIRE_CUDA.
 
-use crate::check::requirement::{Host, Invalid, brands, is_met, requirements};
+use crate::check::requirement::{Host, Invalid, brands, first, is_met, least_cuda, requirements};
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::Gpu;
 use crate::resolve::{DriverAsk, Machine};
-use crate::version::Cuda;
 
 pub const RULE: Rule = Rule {
     code: "image-driver-floor",
@@ -88,7 +87,7 @@ fn finding(
         .filter_map(|(gpu, sure)| Some(gpu.as_ref()?.name.as_str()).filter(|_| *sure == certain))
         .collect();
     let gpus = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
-    let first = requirement.split(' ').find(|group| !group.is_empty()).unwrap_or_default();
+    let first = first(requirement);
     let message = match certain {
         true => format!(
             "the container runtime does not start this image on driver {}{gpus}: it requires {first}, and names no \
@@ -101,8 +100,7 @@ fn finding(
             driver.given
         ),
     };
-    let asked: Option<Cuda> = first.strip_prefix("cuda>=").and_then(|cuda| cuda.parse().ok());
-    let native = asked.and_then(|cuda| facts.native(cuda));
+    let native = least_cuda(requirement).and_then(|cuda| facts.native(cuda));
     // Where the libraries themselves run, the requirement is all that stands against it.
     let runs = stack::runtimes(case.inventory, case.links)
         .keys()

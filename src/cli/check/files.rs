@@ -1,8 +1,9 @@
 //! The files of a project: takes its folder, gives the text files that gpulock may have something to say of.
 
-use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
 
 use crate::diag::Failure;
 use crate::file;
@@ -56,25 +57,18 @@ pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Res
     for path in dockerfiles {
         files.dockerfiles.push(ProjectFile { name: path.display().to_string(), text: file::text(path)? });
     }
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let listed = if folder.as_os_str().is_empty() { fs::read_dir(".") } else { fs::read_dir(&folder) };
-        // What may not be read is not this project's own.
-        let Ok(listed) = listed else { continue };
-        let mut entries: Vec<_> = listed.flatten().collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let path = folder.join(entry.file_name());
-            let Ok(kind) = entry.file_type() else { continue };
-            if excluded.iter().any(|one| absolute(&path).starts_with(one)) {
-                continue;
-            }
-            if kind.is_dir() && !is_foreign(&path) {
-                folders.push(path);
-            } else if kind.is_file() {
-                take(&path, &mut files)?;
-            }
-        }
+    // The current folder stands in no name.
+    let (start, above) = if folder.as_os_str().is_empty() { (Path::new("."), ".") } else { (folder, "") };
+    let named = |path: &Path| path.strip_prefix(above).unwrap_or(path).to_owned();
+    let is_excluded = |path: &Path| excluded.iter().any(|one| absolute(path).starts_with(one));
+    let is_ours = |entry: &DirEntry| {
+        let path = named(entry.path());
+        !(is_excluded(&path) || entry.file_type().is_dir() && is_foreign(&path))
+    };
+    let entries = WalkDir::new(start).min_depth(1).sort_by_file_name().into_iter().filter_entry(is_ours);
+    // What may not be read is not this project's own.
+    for entry in entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_file()) {
+        take(&named(entry.path()), &mut files)?;
     }
     files.dockerfiles.sort_by_key(|file| absolute(Path::new(&file.name)));
     // One that is named may be called otherwise than where it is found.

@@ -15,14 +15,11 @@ use std::sync::Arc;
 
 use super::model::Known;
 use super::subject::{Subject, SubjectKind, refuse};
-use super::{
-    Inventory, Library, Loader, Options, PythonEnvironment, Role, Root, distribution, driver, file, library, parallel,
-    python, read, shown,
-};
+use super::{Inventory, Library, Options, PythonEnvironment, Role, Root, file, library, parallel, python, read, shown};
 use crate::diag::Failure;
 use crate::elf::{Kind, Problem};
 pub use table::{ProcFs, ProcessEntry, with_children};
-pub use trace::{Image, Request, SearchRule};
+pub use trace::{Program, Request, SearchRule};
 
 /// What is known of a process besides its files.
 #[derive(Debug, Default)]
@@ -112,28 +109,28 @@ impl Inventory {
     }
 
     /// What a program had loaded, as the loader told while it ran; `given` is how reports name it.
-    pub fn of_run(image: &Image, given: &Path, options: &Options) -> Self {
+    pub fn of_run(traced: &Program, given: &Path, options: &Options) -> Self {
         let root = Root::new("/");
         let file = |path: &Path, ready: bool| {
             let path = root.resolve(path).ok()?;
             let content = Some((path.clone(), fs::metadata(&path).ok()?));
             Some(mapped::MappedFile { path, content, deleted: false, ready })
         };
-        let program = file(&on_path(&image.program), true);
-        let path = program.as_ref().map_or_else(|| PathBuf::from(&image.program), |file| file.path.clone());
+        let program = file(&on_path(&traced.program), true);
+        let path = program.as_ref().map_or_else(|| PathBuf::from(&traced.program), |file| file.path.clone());
         // What was found and could not be loaded. Code that tries names may meet a linker's script.
         let is_judged = |failure: &&Request| !failure.opened || failure.path().ancestors().any(python::is_site);
-        let unloadable = image.failures.iter().filter(is_judged).filter_map(|failure| file(failure.path(), false));
+        let unloadable = traced.failures.iter().filter(is_judged).filter_map(|failure| file(failure.path(), false));
         let found: Vec<mapped::MappedFile> = program
             .into_iter()
-            .chain(image.loads.iter().filter_map(|load| file(load.path(), load.ready)))
+            .chain(traced.loads.iter().filter_map(|load| file(load.path(), load.ready)))
             .chain(unloadable)
             .collect();
         let mut variables = options.variables.clone();
         // A script may have set another before it started this one.
-        variables.extend(image.library_path.clone().map(|folders| ("LD_LIBRARY_PATH".to_owned(), folders)));
+        variables.extend(traced.library_path.clone().map(|folders| ("LD_LIBRARY_PATH".to_owned(), folders)));
         let name = path.file_name().map(|name| shown(Path::new(name))).unwrap_or_default();
-        let process = Process { pid: image.pid, name, failures: image.failures.clone(), ..Process::default() };
+        let process = Process { pid: traced.pid, name, failures: traced.failures.clone(), ..Process::default() };
         let subject = Subject { kind: SubjectKind::Process, given: given.to_owned(), path };
         assemble(subject, root, &found, variables, process, parallel::threads(options.jobs))
     }
@@ -169,14 +166,9 @@ fn assemble(
     }
     let pythons = pythons(&root, &libraries);
     let (packages, mut troubles) = read::packages(&root, &pythons, threads);
-    distribution::assign(&mut libraries, &packages);
-    let (loader, more) = Loader::read(&root);
-    troubles.extend(more);
-    let driver = driver::find(&root, &loader, &libraries);
     let names = read::Names::new(&subject, &pythons);
-    for library in &mut libraries {
-        library.name = names.of(&library.place);
-    }
+    let (loader, driver, more) = read::settle(&mut libraries, &root, &packages, &names);
+    troubles.extend(more);
     let mut libraries = library::share(libraries);
     let mapped = libraries.iter().zip(states);
     process.mapped =

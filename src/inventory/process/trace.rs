@@ -41,7 +41,7 @@ pub type Inode<'f> = &'f dyn Fn(&Path) -> Option<(u64, u64)>;
 
 /// One program that was started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Image {
+pub struct Program {
     /// Number of its process.
     pub pid: u32,
     /// The program, as the loader names it.
@@ -68,7 +68,7 @@ impl Request {
     }
 }
 
-impl Image {
+impl Program {
     /// Ends a request that nothing came of. A file that is loaded already under another name is none.
     fn give_up(&mut self, inode: Inode<'_>) {
         let Some(request) = self.open.take() else { return };
@@ -158,8 +158,8 @@ fn plain(folders: &str) -> String {
 
 /// The programs in one file of the loader's; `inode` says which file a path leads to. A process that starts another program
 /// in its place goes on in its file, and so does a copy of it (fork(2)), with a number of its own.
-pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Image> {
-    let mut images: Vec<Image> = Vec::new();
+pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Program> {
+    let mut programs: Vec<Program> = Vec::new();
     let mut current: HashMap<u32, usize> = HashMap::new();
     let mut loaded: HashMap<usize, HashSet<String>> = HashMap::new();
     for line in text.split(|byte| *byte == b'\n') {
@@ -175,11 +175,11 @@ pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Image> {
             Some(at) => *at,
             None => {
                 // A copy has what its parent had.
-                let copy = images.last().filter(|image| image.started && program.is_none()).cloned();
-                let at = images.len();
+                let copy = programs.last().filter(|one| one.started && program.is_none()).cloned();
+                let at = programs.len();
                 let known = at.checked_sub(1).and_then(|last| loaded.get(&last).cloned()).filter(|_| copy.is_some());
                 loaded.insert(at, known.unwrap_or_default());
-                images.push(Image {
+                programs.push(Program {
                     pid,
                     failures: Vec::new(),
                     errors: Vec::new(),
@@ -193,29 +193,29 @@ pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Image> {
         // Whoever needs the first library of a program is the program.
         let is_new = program.as_ref().filter(|by| !loaded.get(&at).is_some_and(|known| known.contains(*by)));
         let at = match is_new {
-            Some(by) if images[at].program.is_empty() => {
-                images[at].program.clone_from(by);
+            Some(by) if programs[at].program.is_empty() => {
+                programs[at].program.clone_from(by);
                 at
             }
-            Some(by) if images[at].started && images[at].program != *by => {
-                images[at].give_up(inode);
-                images.push(Image { pid, program: by.clone(), ..Image::default() });
-                current.insert(pid, images.len() - 1);
-                loaded.insert(images.len() - 1, HashSet::new());
-                images.len() - 1
+            Some(by) if programs[at].started && programs[at].program != *by => {
+                programs[at].give_up(inode);
+                programs.push(Program { pid, program: by.clone(), ..Program::default() });
+                current.insert(pid, programs.len() - 1);
+                loaded.insert(programs.len() - 1, HashSet::new());
+                programs.len() - 1
             }
             _ => at,
         };
-        let before = images[at].loads.len();
-        images[at].line(line, inode);
-        if let Some(load) = images[at].loads.get(before) {
+        let before = programs[at].loads.len();
+        programs[at].line(line, inode);
+        if let Some(load) = programs[at].loads.get(before) {
             loaded.entry(at).or_default().extend([load.path().display().to_string(), load.name.clone()]);
         }
     }
-    for image in &mut images {
-        image.give_up(inode);
+    for one in &mut programs {
+        one.give_up(inode);
     }
-    images
+    programs
 }
 
 #[cfg(test)]
@@ -236,13 +236,13 @@ mod tests {
 
     #[test]
     fn programs_their_loads_and_what_failed() {
-        let images =
+        let programs =
             parse(TEXT.as_bytes(), &|path| path.starts_with("/lib").then_some((1, path.as_os_str().len() as u64)));
-        let told: Vec<(u32, &str, Vec<&Path>, Vec<&str>)> = images
+        let told: Vec<(u32, &str, Vec<&Path>, Vec<&str>)> = programs
             .iter()
-            .map(|image| {
-                let failures = image.failures.iter().map(|request| request.name.as_str()).collect();
-                (image.pid, image.program.as_str(), image.loads.iter().map(Request::path).collect(), failures)
+            .map(|one| {
+                let failures = one.failures.iter().map(|request| request.name.as_str()).collect();
+                (one.pid, one.program.as_str(), one.loads.iter().map(Request::path).collect(), failures)
             })
             .collect();
         let path = Path::new;
@@ -254,12 +254,12 @@ mod tests {
                 (9, "/bin/python", vec![path("/lib/libm.so.6"), path("/lib/child.so")], vec![]),
             ]
         );
-        assert_eq!(images[0].library_path.as_deref(), Some("/opt"));
-        let failed = &images[1].failures[0];
+        assert_eq!(programs[0].library_path.as_deref(), Some("/opt"));
+        let failed = &programs[1].failures[0];
         assert!(failed.opened && failed.by == "/lib/libm.so.6");
         assert_eq!(failed.tried[1], (SearchRule::Runpath("/lib/libm.so.6".into()), path("/b/libx.so").to_owned()));
         assert_eq!(
-            images[1].errors,
+            programs[1].errors,
             [("/bin/python".into(), "symbol lookup error: undefined symbol: Optional".into())]
         );
     }

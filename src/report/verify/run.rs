@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::inventory::process::{Image, Request, SearchRule};
+use crate::inventory::process::{Program, Request, SearchRule};
 use crate::inventory::shown;
 
 /// A command that was run.
@@ -21,7 +21,7 @@ pub struct Run {
     /// Whether standard output was the command's, so that the report has to go elsewhere.
     pub has_stdout: bool,
     /// The programs that were started, in the order of their starts.
-    pub images: Vec<Image>,
+    pub programs: Vec<Program>,
 }
 
 impl Run {
@@ -41,14 +41,14 @@ const MOST: usize = 12;
 
 /// For people: the counts, and what was looked for in vain.
 pub fn human(run: &Run) -> String {
-    let loads: usize = run.images.iter().map(|image| image.loads.len()).sum();
-    let count = run.images.len();
+    let loads: usize = run.programs.iter().map(|program| program.loads.len()).sum();
+    let count = run.programs.len();
     let word = if count == 1 { "program" } else { "programs" };
     let libraries = if loads == 1 { "library" } else { "libraries" };
     let mut text = format!("{}: {}; {count} {word}, {loads} {libraries} loaded\n", run.shown(), run.ended);
     // A library that is tried under several names has one file.
     let mut failed: BTreeMap<&str, (&Request, usize)> = BTreeMap::new();
-    for failure in run.images.iter().flat_map(|image| &image.failures) {
+    for failure in run.programs.iter().flat_map(|program| &program.failures) {
         failed.entry(&failure.name).or_insert((failure, 0)).1 += 1;
     }
     if failed.is_empty() {
@@ -77,11 +77,11 @@ pub struct RunJson<'r> {
     command: &'r str,
     ended: &'r str,
     status: u8,
-    programs: Vec<ImageJson<'r>>,
+    programs: Vec<ProgramJson<'r>>,
 }
 
 #[derive(Serialize)]
-struct ImageJson<'r> {
+struct ProgramJson<'r> {
     pid: u32,
     program: &'r str,
     loads: Vec<LoadJson<'r>>,
@@ -120,28 +120,28 @@ struct ErrorJson<'r> {
 
 /// The same as data.
 pub fn json(run: &Run) -> RunJson<'_> {
-    let programs = run.images.iter().map(of_image).collect();
+    let programs = run.programs.iter().map(of_program).collect();
     RunJson { command: &run.command, ended: &run.ended, status: run.status, programs }
 }
 
-fn of_image(image: &Image) -> ImageJson<'_> {
-    let loads = image.loads.iter().map(|load| LoadJson {
+fn of_program(program: &Program) -> ProgramJson<'_> {
+    let loads = program.loads.iter().map(|load| LoadJson {
         path: shown(load.path()),
         name: &load.name,
         by: &load.by,
         opened: load.opened,
         found: rule(load.tried.last().map_or(&SearchRule::Path, |(rule, _)| rule)),
     });
-    let failures = image.failures.iter().map(|failure| FailureJson {
+    let failures = program.failures.iter().map(|failure| FailureJson {
         name: &failure.name,
         by: &failure.by,
         opened: failure.opened,
         tried: failure.tried.iter().map(|(by, path)| TriedJson { path: shown(path), rule: rule(by) }).collect(),
     });
-    let errors = image.errors.iter().map(|(file, error)| ErrorJson { file, error });
-    ImageJson {
-        pid: image.pid,
-        program: &image.program,
+    let errors = program.errors.iter().map(|(file, error)| ErrorJson { file, error });
+    ProgramJson {
+        pid: program.pid,
+        program: &program.program,
         loads: loads.collect(),
         failures: failures.collect(),
         errors: errors.collect(),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use gpulock::check::Findings;
@@ -16,26 +15,12 @@ const CODE: &str = "second-cudnn-in-image";
 /// An image with torch at `/opt/venv`, and cuDNN of that version as the system has it.
 fn image(system: Option<[u8; 3]>) -> (tempfile::TempDir, Venv) {
     let (image, venv) = (tempfile::tempdir().unwrap(), Venv::with_torch());
-    fs::create_dir_all(image.path().join("etc")).unwrap();
-    fs::write(image.path().join("etc/os-release"), "ID=debian\n").unwrap();
-    copy(&venv.path(), &image.path().join("opt/venv"));
+    venv.put_into_root(image.path());
     if let Some(version) = system {
         let (_, elf) = cudnn("", version);
         elf.write(&image.path().join("usr/lib/x86_64-linux-gnu").join(format!("libcudnn.so.{}", version[0])));
     }
     (image, venv)
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let (kind, to) = (entry.file_type().unwrap(), to.join(entry.file_name()));
-        match () {
-            () if kind.is_dir() => copy(&entry.path(), &to),
-            () if kind.is_symlink() => symlink(fs::read_link(entry.path()).unwrap(), to).unwrap(),
-            () => drop(fs::copy(entry.path(), to).unwrap()),
-        }
-    }
 }
 
 fn check(image: &Path) -> Findings {

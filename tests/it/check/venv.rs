@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use gpulock::check::{self, Case, Findings, Locked};
@@ -167,6 +168,13 @@ impl Venv {
 
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("venv")
+    }
+
+    /// Makes a root filesystem of `folder`, with this environment at `/opt/venv`.
+    pub fn put_into_root(&self, folder: &Path) {
+        fs::create_dir_all(folder.join("etc")).unwrap();
+        fs::write(folder.join("etc/os-release"), "ID=debian\n").unwrap();
+        copy(&self.path(), &folder.join("opt/venv"));
     }
 
     pub fn site(&self) -> PathBuf {
@@ -368,4 +376,16 @@ pub fn assert_quiet(findings: &Findings, code: &str) {
     let said: Vec<&Diagnostic> =
         findings.findings.iter().filter(|one| one.code == code || one.severity > Severity::Note).collect();
     assert!(said.is_empty(), "{said:#?}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (kind, to) = (entry.file_type().unwrap(), to.join(entry.file_name()));
+        match () {
+            () if kind.is_dir() => copy(&entry.path(), &to),
+            () if kind.is_symlink() => symlink(fs::read_link(entry.path()).unwrap(), to).unwrap(),
+            () => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
 }

@@ -9,25 +9,6 @@ use super::make::{Layer, Made, Packed, archived};
 use crate::check::venv::Venv;
 use crate::cli::program::{Place, Ran};
 
-/// A root filesystem with that environment at `/opt/venv`.
-fn root(venv: &Venv, folder: &Path) {
-    fs::create_dir_all(folder.join("etc")).unwrap();
-    fs::write(folder.join("etc/os-release"), "ID=debian\n").unwrap();
-    copy(&venv.path(), &folder.join("opt/venv"));
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let (kind, to) = (entry.file_type().unwrap(), to.join(entry.file_name()));
-        match () {
-            () if kind.is_dir() => copy(&entry.path(), &to),
-            () if kind.is_symlink() => std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), to).unwrap(),
-            () => drop(fs::copy(entry.path(), to).unwrap()),
-        }
-    }
-}
-
 /// The files of a folder as a layer.
 fn layer(folder: &Path, below: &str, mut layer: Layer) -> Layer {
     use std::os::unix::fs::PermissionsExt;
@@ -63,7 +44,7 @@ fn the_same_verdict_however_it_is_packed() {
     venv.remove("nvidia/nccl/lib/libnccl.so.2");
     let place = Place::empty();
     let folder = place.path("root");
-    root(&venv, &folder);
+    venv.put_into_root(&folder);
     let flags =
         ["--gpu", "A100", "--driver", "570.124.06", "--format", "json", "--integrity", "--set-env", "NCCL_DEBUGG=1"];
     let run = |subject: &str, code: i32| {
