@@ -1,13 +1,20 @@
 //! Build script: embeds this directory in the program.
 //!
-//! Facts (TOML) go in twice: as MessagePack, which is what a run reads, and as they are, for `gpulock matrix check` to
-//! point into. The snapshot goes in as it is, with an index of its lines: the version of each and its length in bytes.
+//! Facts (TOML) go in twice: as MessagePack, which is what a run reads, and as they are, deflated, for `gpulock matrix
+//! check` to point into. The snapshot goes in line by line, the long ones deflated (half of the whole), with an index: the
+//! version of each line and its length in bytes, and once more as it is embedded where that is deflated.
 //! Everything is a slice in the binary, so what a run does not read stays on disk.
 
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::{env, fs};
+
+/// Bytes of a line of the snapshot from which on it is deflated. A resolve reads few of these.
+const LONG: usize = 4096;
 
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("compat-matrix");
@@ -18,26 +25,26 @@ fn main() {
     collect(&root, "", &mut files);
     files.sort();
 
-    let mut list = String::from("pub static EMBEDDED: &[Embedded] = &[\n");
+    let mut list = format!("pub static EMBEDDED: [Embedded; {}] = [\n", files.len());
     for (i, path) in files.iter().enumerate() {
         let full = root.join(path);
         let full_text = full.display().to_string();
         let text = fs::read_to_string(&full).unwrap_or_else(|error| panic!("{full_text}: {error}"));
-        let (packed, lines) = if path.ends_with(".toml") {
+        let embed = |kind: &str, bytes: &[u8]| {
+            let file = format!("{out}/{i}.{kind}");
+            fs::write(&file, bytes).expect("the output folder can be written");
+            format!("include_bytes!({file:?})")
+        };
+        let (text, packed, lines) = if path.ends_with(".toml") {
             let value: serde_json::Value =
                 toml_edit::de::from_str(&text).unwrap_or_else(|error| panic!("{full_text}: {error}"));
-            let packed_file = format!("{out}/{i}.msgpack");
             let packed = rmp_serde::to_vec(&value).expect("TOML has nothing that MessagePack lacks");
-            fs::write(&packed_file, packed).expect("the output folder can be written");
-            (format!("include_bytes!({packed_file:?})"), String::new())
+            (embed("deflated", &deflated(&text)), embed("msgpack", &packed), String::new())
         } else {
-            (String::from("&[]"), index(&text).unwrap_or_else(|| panic!("{full_text}: a line without version")))
+            let (bytes, lines) = index(&text).unwrap_or_else(|| panic!("{full_text}: a line without version"));
+            (embed("lines", &bytes), String::from("&[]"), lines)
         };
-        writeln!(
-            list,
-            "Embedded {{ path: {path:?}, text: include_str!({full_text:?}), packed: {packed}, lines: {lines:?} }},"
-        )
-        .expect("a string takes everything");
+        writeln!(list, "Embedded::new({path:?}, {text}, {packed}, {lines:?}),").expect("a string takes everything");
     }
     list.push_str("];\n");
     // What a lock names its facts by; taken here, since a run reads only some of them.
@@ -54,13 +61,29 @@ fn main() {
     fs::write(format!("{out}/embedded.rs"), list).expect("the output folder can be written");
 }
 
-/// The version of each line and the length of that line, with its end.
-fn index(text: &str) -> Option<String> {
-    let entry = |line: &str| {
+/// The lines as they are embedded, and what there is of each: its version, its length with its end, and where it is
+/// deflated, the length of that.
+fn index(text: &str) -> Option<(Vec<u8>, String)> {
+    let (mut bytes, mut lines) = (Vec::new(), String::new());
+    for line in text.split_inclusive('\n') {
         let (version, _) = line.strip_prefix(r#"{"version":""#)?.split_once('"')?;
-        Some(format!("{version} {}\n", line.len()))
-    };
-    text.split_inclusive('\n').map(entry).collect()
+        write!(lines, "{version} {}", line.len()).expect("a string takes everything");
+        if line.len() < LONG {
+            bytes.extend(line.as_bytes());
+        } else {
+            let deflated = deflated(line);
+            write!(lines, " {}", deflated.len()).expect("a string takes everything");
+            bytes.extend(deflated);
+        }
+        lines.push('\n');
+    }
+    Some((bytes, lines))
+}
+
+fn deflated(text: &str) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
 }
 
 fn collect(root: &Path, below: &str, files: &mut Vec<String>) {

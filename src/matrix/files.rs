@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::OnceLock;
 
 use data_encoding::HEXLOWER;
+use flate2::read::DeflateDecoder;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
@@ -29,13 +32,78 @@ pub(super) const SINGLE: [&str; 12] = [
 /// One embedded file.
 pub struct Embedded {
     /// Path below `compat-matrix/`.
-    pub path: &'static str,
-    /// Its text.
-    pub text: &'static str,
+    path: &'static str,
+    /// Its text: of TOML deflated, of the snapshot line by line as `lines` says.
+    bytes: &'static [u8],
     /// The same as MessagePack, for TOML files.
-    pub packed: &'static [u8],
-    /// For the snapshot: the version of each line and its length in bytes, with its end.
-    pub lines: &'static str,
+    packed: &'static [u8],
+    /// For the snapshot: the version of each line, its length in bytes with its end, and where it is deflated, the
+    /// length of that.
+    lines: &'static str,
+    /// The whole text, once it was asked for.
+    text: OnceLock<String>,
+}
+
+impl Embedded {
+    const fn new(path: &'static str, bytes: &'static [u8], packed: &'static [u8], lines: &'static str) -> Self {
+        Self { path, bytes, packed, lines, text: OnceLock::new() }
+    }
+
+    fn text(&self) -> &str {
+        self.text.get_or_init(|| match self.packed {
+            [] => self.releases().map(|(_, line)| line.text()).collect(),
+            _ => inflated(self.bytes, 0),
+        })
+    }
+
+    /// Version and line, each.
+    fn releases(&self) -> impl Iterator<Item = (&'static str, RawLine<'static>)> {
+        let mut rest = self.bytes;
+        let mut take = move |length: &str| {
+            let (line, after) = rest.split_at_checked(length.parse().ok()?)?;
+            rest = after;
+            Some(line)
+        };
+        self.lines.lines().filter_map(move |entry| {
+            let mut words = entry.split(' ');
+            let (version, length) = (words.next()?, words.next()?);
+            let line = match words.next() {
+                Some(deflated) => RawLine::Deflated { bytes: take(deflated)?, length: length.parse().ok()? },
+                None => RawLine::Text(str::from_utf8(take(length)?).ok()?),
+            };
+            Some((version, line))
+        })
+    }
+}
+
+/// A line of the snapshot that nobody has read yet.
+#[derive(Debug, Clone, Copy)]
+pub enum RawLine<'a> {
+    /// As it is.
+    Text(&'a str),
+    /// Embedded, and long.
+    Deflated {
+        bytes: &'static [u8],
+        /// Bytes of its text.
+        length: usize,
+    },
+}
+
+impl<'a> RawLine<'a> {
+    /// Its text.
+    pub fn text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Deflated { bytes, length } => inflated(bytes, length).into(),
+        }
+    }
+}
+
+/// What the build script deflated, of about `length` bytes.
+fn inflated(bytes: &[u8], length: usize) -> String {
+    let mut text = String::with_capacity(length);
+    DeflateDecoder::new(bytes).read_to_string(&mut text).expect("the build script wrote it");
+    text
 }
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -55,7 +123,7 @@ impl Files {
     /// Paths that begin with `prefix` and end with `suffix`, sorted.
     pub fn paths(&self, prefix: &str, suffix: &str) -> Vec<&str> {
         let wanted = |path: &&str| path.starts_with(prefix) && path.ends_with(suffix);
-        let below = if self.alone { &[] } else { EMBEDDED };
+        let below = if self.alone { &[] } else { &EMBEDDED[..] };
         let mut paths: Vec<&str> = below.iter().map(|file| file.path).filter(wanted).collect();
         paths.extend(self.overlay.keys().map(String::as_str).filter(wanted));
         paths.sort_unstable();
@@ -70,25 +138,17 @@ impl Files {
 
     /// The text of a file.
     pub fn text(&self, path: &str) -> Option<&str> {
-        self.overlay.get(path).map(String::as_str).or_else(|| self.embedded(path).map(|file| file.text))
+        self.overlay.get(path).map(String::as_str).or_else(|| self.embedded(path).map(Embedded::text))
     }
 
     /// The lines of a file of the snapshot that are not empty, each with the version that it begins with; that is empty
     /// where it begins with none.
-    pub fn releases(&self, path: &str) -> Vec<(&str, &str)> {
+    pub fn releases(&self, path: &str) -> Vec<(&str, RawLine<'_>)> {
         if let Some(text) = self.overlay.get(path) {
             let lines = text.lines().filter(|line| !line.is_empty());
-            return lines.map(|line| (version_of(line).unwrap_or_default(), line)).collect();
+            return lines.map(|line| (version_of(line).unwrap_or_default(), RawLine::Text(line))).collect();
         }
-        let Some(file) = self.embedded(path) else { return Vec::new() };
-        let mut rest = file.text;
-        let entries = file.lines.lines().filter_map(|entry| entry.split_once(' '));
-        let split = entries.filter_map(|(version, length)| {
-            let (line, after) = rest.split_at_checked(length.parse().ok()?)?;
-            rest = after;
-            Some((version, line))
-        });
-        split.collect()
+        self.embedded(path).map(|file| file.releases().collect()).unwrap_or_default()
     }
 
     /// The hash of all facts, `sha256:` and hex: of the embedded ones, and of what is laid over them.

@@ -14,7 +14,7 @@ use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::files::Files;
+use super::files::{Files, RawLine};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::python::{Catalog, CatalogError, Library, PackageMetadata, PackageName, Release, RequiresPython, Wheel};
 use crate::version::Pep440;
@@ -68,7 +68,7 @@ pub(super) struct WheelEntry<'a> {
 #[derive(Debug)]
 struct Unread<'a> {
     version: Pep440,
-    text: &'a str,
+    raw: RawLine<'a>,
     read: OnceCell<Rc<Line<'a>>>,
     release: OnceCell<Arc<Release>>,
 }
@@ -99,8 +99,8 @@ impl<'a> Snapshot<'a> {
             return Ok(Rc::clone(lines));
         }
         let releases = self.files.releases(&format!("snapshot/{package}.jsonl"));
-        let unread = releases.into_iter().map(|(version, text)| match version.parse() {
-            Ok(version) => Ok(Unread { version, text, read: OnceCell::new(), release: OnceCell::new() }),
+        let unread = releases.into_iter().map(|(version, raw)| match version.parse() {
+            Ok(version) => Ok(Unread { version, raw, read: OnceCell::new(), release: OnceCell::new() }),
             Err(_) => Err(self.damaged(package, "a line without version")),
         });
         let lines: Lines<'a> = unread.collect::<Result<_, Failure>>()?;
@@ -117,7 +117,12 @@ impl<'a> Snapshot<'a> {
         if let Some(line) = unread.read.get() {
             return Ok(Rc::clone(line));
         }
-        let line = serde_json::from_str(unread.text).map_err(|error| self.damaged(package, &error.to_string()))?;
+        let text = match unread.raw.text() {
+            Cow::Borrowed(text) => text,
+            // What the program embeds stays as long as the program does; a line is read once.
+            Cow::Owned(text) => text.leak(),
+        };
+        let line = serde_json::from_str(text).map_err(|error| self.damaged(package, &error.to_string()))?;
         Ok(Rc::clone(unread.read.get_or_init(|| Rc::new(line))))
     }
 
