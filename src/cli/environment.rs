@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::ending::Ending;
 use super::fail_on::FailOn;
 use super::subject::Reader;
 use super::{Form, Globals, output};
@@ -95,7 +96,14 @@ impl Judged {
 pub fn judge(question: Question<'_>) -> Result<Judged, Failure> {
     let options = Options { variables: question.variables.clone(), ..Options::default() };
     let inventory = question.reader.read(question.subject, &options)?;
-    judge_of(&inventory, question)
+    let (subject, matrix) = (question.subject, question.matrix);
+    let mut judged = judge_of(&inventory, question)?;
+    let process = inventory.process.as_ref();
+    if let Some(ending) = process.and_then(|process| Ending::of_core(process, &subject.display().to_string())) {
+        let note = ending.explained(&judged.findings.findings, matrix)?;
+        judged.findings.findings.push(note);
+    }
+    Ok(judged)
 }
 
 /// Runs the rules on what was read.

@@ -3,6 +3,7 @@
 mod check;
 mod diff;
 mod dockerfile;
+mod ending;
 mod environment;
 mod explain;
 mod export;

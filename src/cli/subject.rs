@@ -84,6 +84,9 @@ impl Reader<'_> {
         if let Some(pid) = process::pid(subject)? {
             return Inventory::of_process(&ProcFs::default(), pid, options);
         }
+        if let Some(path) = process::core::core(subject) {
+            return Inventory::of_core(path, options);
+        }
         let cache = self.cache();
         let watch = Bytes::new(self.globals);
         let how = ImageOptions {

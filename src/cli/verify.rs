@@ -24,7 +24,7 @@ use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
 /// Flags of `gpulock verify`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Virtual environment, site-packages, root filesystem, shared library, wheel, process (pid:4242), image:FILE, oci:DIR, sif:FILE, registry:NAME [default: .venv]
+    /// Virtual environment, site-packages, root filesystem, shared library, wheel, process (pid:4242), core file (core:FILE), image:FILE, oci:DIR, sif:FILE, registry:NAME [default: .venv]
     #[arg(value_name = "SUBJECT")]
     subject: Option<PathBuf>,
     /// Command to run and listen to, behind `--`; it keeps its streams, and the report goes to standard error or -o FILE

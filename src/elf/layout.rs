@@ -8,10 +8,10 @@ use goblin::elf::section_header::{SHN_XINDEX, SHT_NOBITS, SectionHeader};
 
 use super::read::{Problem, Source, Unreadable};
 
-const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
+pub(super) const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
 const HEADER: usize = header::header64::SIZEOF_EHDR;
 const PROGRAM_HEADER: u64 = program_header::program_header64::SIZEOF_PHDR as u64;
-const SECTION_HEADER: u64 = 64;
+pub(super) const SECTION_HEADER: u64 = 64;
 /// Real files have about ten, and every look for an address goes through them.
 const MOST_SEGMENTS: u64 = 1024;
 
@@ -55,7 +55,7 @@ impl Layout {
     pub fn read(source: &Source<'_>) -> Result<Self, Unreadable> {
         let header = header(source)?;
         let mut damaged = Vec::new();
-        let segments = segments(source, &header)?;
+        let segments = segments(source, &header, header.e_phnum.into(), MOST_SEGMENTS)?;
         for segment in segments.iter().filter(|segment| segment.p_type == PT_LOAD) {
             if segment.p_offset.checked_add(segment.p_filesz).is_none_or(|end| end > source.len) {
                 let what = format!("a segment of {} bytes lies beyond the file's {}", segment.p_filesz, source.len);
@@ -109,7 +109,8 @@ impl Layout {
     }
 }
 
-fn header(source: &Source<'_>) -> Result<Header, Unreadable> {
+/// The ELF header of a file of the kind that is read.
+pub(super) fn header(source: &Source<'_>) -> Result<Header, Unreadable> {
     let mut bytes = [0; HEADER];
     let count = source.some(0, &mut bytes)?;
     if count < 4 || bytes[..4] != *header::ELFMAG {
@@ -137,8 +138,13 @@ fn header(source: &Source<'_>) -> Result<Header, Unreadable> {
     Elf::parse_header(&bytes).map_err(|error| Unreadable::damaged(0, error.to_string()))
 }
 
-fn segments(source: &Source<'_>, header: &Header) -> Result<Vec<ProgramHeader>, Unreadable> {
-    let count = u64::from(header.e_phnum);
+/// `count` program headers, of which there are `most` in such a file.
+pub(super) fn segments(
+    source: &Source<'_>,
+    header: &Header,
+    count: u64,
+    most: u64,
+) -> Result<Vec<ProgramHeader>, Unreadable> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -146,8 +152,8 @@ fn segments(source: &Source<'_>, header: &Header) -> Result<Vec<ProgramHeader>, 
         let what = format!("program headers of {} bytes each, not {PROGRAM_HEADER}", header.e_phentsize);
         return Err(Unreadable::damaged(54, what));
     }
-    if count > MOST_SEGMENTS {
-        return Err(Unreadable::damaged(56, format!("{count} program headers: no library has that many")));
+    if count > most {
+        return Err(Unreadable::damaged(56, format!("{count} program headers: no such file has that many")));
     }
     let bytes = source.bytes(header.e_phoff, count * PROGRAM_HEADER, "the program header table")?;
     ProgramHeader::parse(&bytes, 0, count as usize, CTX)

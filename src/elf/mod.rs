@@ -6,6 +6,7 @@
 
 mod code;
 mod constants;
+mod core;
 mod dynamic;
 mod fatbin;
 mod identity;
@@ -16,6 +17,7 @@ mod read;
 mod symbols;
 mod versions;
 
+pub use self::core::{Core, CoreFile};
 pub use code::{Code, CodeKind, Compression, GpuCodes};
 pub use constants::constants;
 pub use identity::{Identity, Reading};

@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use goblin::elf::note::NT_GNU_BUILD_ID;
-use goblin::elf::program_header::PT_NOTE;
+use goblin::elf::program_header::{PT_NOTE, ProgramHeader};
 
 use super::layout::Layout;
 use super::read::{Source, Unreadable, u32_at};
@@ -12,8 +12,8 @@ const MOST_BYTES: u64 = 64 << 10;
 const FORWARD_COMPAT: &str = ".note.cuda.fwd_compatibility";
 
 /// The build id, in hexadecimal.
-pub(super) fn build_id(source: &Source<'_>, layout: &Layout) -> Result<Option<String>, Unreadable> {
-    for segment in layout.segments.iter().filter(|segment| segment.p_type == PT_NOTE).take(16) {
+pub(super) fn build_id(source: &Source<'_>, segments: &[ProgramHeader]) -> Result<Option<String>, Unreadable> {
+    for segment in segments.iter().filter(|segment| segment.p_type == PT_NOTE).take(16) {
         let bytes = source.bytes(segment.p_offset, segment.p_filesz.min(MOST_BYTES), "the notes")?;
         let align = if segment.p_align == 8 { 8 } else { 4 };
         let found = notes(&bytes, align).find(|note| note.kind == NT_GNU_BUILD_ID && note.owner == b"GNU\0");
@@ -31,14 +31,14 @@ pub(super) fn forward_compat(source: &Source<'_>, layout: &Layout) -> Result<Opt
     Ok(notes(&bytes, 4).next().map(|note| note.content.to_vec()))
 }
 
-struct Note<'b> {
-    kind: u32,
+pub(super) struct Note<'b> {
+    pub kind: u32,
     owner: &'b [u8],
-    content: &'b [u8],
+    pub content: &'b [u8],
 }
 
 /// The notes in `bytes`, up to the first that does not fit.
-fn notes(bytes: &[u8], align: usize) -> impl Iterator<Item = Note<'_>> {
+pub(super) fn notes(bytes: &[u8], align: usize) -> impl Iterator<Item = Note<'_>> {
     const HEADER: usize = 12;
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -119,7 +119,7 @@ impl Object {
         let dynamic = Dynamic::read(&source, &layout)?;
         let mut damaged = std::mem::take(&mut layout.damaged);
         let mut keep = |problem| damaged.push(problem);
-        let build_id = notes::build_id(&source, &layout).unwrap_or_else(|problem| {
+        let build_id = notes::build_id(&source, &layout.segments).unwrap_or_else(|problem| {
             keep(problem);
             None
         });

@@ -102,7 +102,7 @@ fn pythons(root: &Root, subject: &Subject) -> Vec<PythonEnvironment> {
             let site = subject.path.ancestors().find(|folder| python::is_site(folder));
             site.map(|site| python::of_site(root, site)).into_iter().collect()
         }
-        SubjectKind::RootFilesystem | SubjectKind::Image | SubjectKind::Process => Vec::new(),
+        SubjectKind::RootFilesystem | SubjectKind::Image | SubjectKind::Process | SubjectKind::Core => Vec::new(),
     }
 }
 

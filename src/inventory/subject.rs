@@ -27,6 +27,8 @@ pub enum SubjectKind {
     Wheel,
     /// A running process.
     Process,
+    /// The core file of a process that died.
+    Core,
 }
 
 impl SubjectKind {
@@ -41,6 +43,7 @@ impl SubjectKind {
             Self::Library => "library",
             Self::Wheel => "wheel",
             Self::Process => "process",
+            Self::Core => "core",
         }
     }
 
@@ -124,9 +127,13 @@ fn file(given: &Path, path: &Path) -> Result<SubjectKind, Failure> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("whl")) {
         return Ok(SubjectKind::Wheel);
     }
-    let mut magic = [0; 4];
-    let count = file.read_at(&mut magic, 0).map_err(|error| unread(given, &error))?;
-    if &magic[..count] == b"\x7fELF" {
+    let mut start = [0; 18];
+    let count = file.read_at(&mut start, 0).map_err(|error| unread(given, &error))?;
+    if start[16..] == goblin::elf::header::ET_CORE.to_le_bytes() && start.starts_with(b"\x7fELF") {
+        let (message, fix) = (format!("{name} is the core file of a process"), format!("gpulock verify core:{name}"));
+        return Err(refuse("not-a-subject", message, name, "an ELF file of the type ET_CORE".into(), fix));
+    }
+    if start[..count].starts_with(b"\x7fELF") {
         return Ok(SubjectKind::Library);
     }
     let fact = match metadata.len() {

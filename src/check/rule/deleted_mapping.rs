@@ -38,19 +38,29 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let unread: Vec<Evidence> = process
         .unreadable
         .iter()
-        .filter(|path| case.inventory.packages.iter().any(|package| path.starts_with(&package.site)))
+        .filter(|path| process.death.is_some() || case.inventory.packages.iter().any(|one| path.starts_with(&one.site)))
         .map(|path| Evidence::observed(shown(path), "mapped, and no longer the file of that name"))
         .collect();
     if let Some((first, rest)) = unread.split_first() {
         let count = unread.len();
-        let word = if count == 1 { "library was" } else { "libraries were" };
-        let message = format!(
-            "{count} {word} replaced or removed after process {} loaded them; what it has of them only an administrator may read",
-            process.pid
-        );
+        let (word, them) = if count == 1 { ("library was", "it") } else { ("libraries were", "them") };
+        let pid = process.pid;
+        let (follows, fix) = match process.death {
+            // Since when, a core file does not say.
+            Some(_) => (
+                "not judged here",
+                "if that was while the job ran, it may be why it died; else read the core where its files are"
+                    .to_owned(),
+            ),
+            None => (
+                "what it has of them only an administrator may read",
+                format!("start the job again; `sudo gpulock verify pid:{pid}` says more"),
+            ),
+        };
+        let message = format!("{count} {word} replaced or removed after process {pid} loaded {them}; {follows}");
         let finding = Diagnostic::warning(RULE.code, message, first.clone());
         let finding = evidence::finding(finding, rest.iter().cloned());
-        findings.push(finding.fix(format!("start the job again; `sudo gpulock verify pid:{}` says more", process.pid)));
+        findings.push(finding.fix(fix));
     }
     Ok(Outcome::Ran(findings))
 }

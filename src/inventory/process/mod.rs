@@ -1,6 +1,7 @@
 //! A running process: takes its number, gives an [`Inventory`] of what it has mapped, read through its own root, with the
 //! Python packages that it imports from and the variables that it was started with. It is only read, never stopped.
 
+pub mod core;
 mod mapped;
 mod maps;
 mod table;
@@ -36,8 +37,23 @@ pub struct Process {
     pub is_loading: bool,
     /// Libraries that it asked for in vain, where the loader was listened to.
     pub failures: Vec<Request>,
+    /// How it ended, where that is known from a core file.
+    pub death: Option<Death>,
     /// Where files that have lost their name are read, by inode.
     pub(in crate::inventory) contents: HashMap<(u64, u64), PathBuf>,
+}
+
+/// How a process ended that left a core file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Death {
+    /// The number of the signal; 0 where the core was taken of a process that went on.
+    pub signal: i32,
+    /// The file that the instruction was in at which it was.
+    pub at: Option<PathBuf>,
+    /// That instruction's address.
+    pub instruction: Option<u64>,
+    /// The address that it must not use.
+    pub fault: Option<u64>,
 }
 
 /// A library of a process.

@@ -2,6 +2,7 @@
 
 mod architecture_mismatch;
 mod base_digest_drift;
+mod core;
 mod cpu_build_installed;
 mod cpu_fallback;
 mod cuda_compat_wrong_target;

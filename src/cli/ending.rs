@@ -1,0 +1,78 @@
+//! How something ended, and which fault of its libraries explains that: of a command that was run, of a core file.
+
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::process::Process;
+use crate::inventory::shown;
+use crate::matrix::Matrix;
+use crate::matrix::schema::ExitRow;
+
+/// An end that was no success.
+#[derive(Debug)]
+pub struct Ending {
+    /// What ended, and how: `the command ended with signal SIGSEGV`.
+    message: String,
+    /// The exit status that a shell has for it.
+    status: u32,
+    /// The file that it ended in, where that is known.
+    library: Option<String>,
+    /// What was seen of it.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Ending {
+    /// An end of which nothing was seen yet.
+    pub fn new(message: String, status: u32) -> Self {
+        Self { message, status, library: None, evidence: Vec::new() }
+    }
+
+    /// That of a process that left a core file; `None` where it did not die.
+    pub fn of_core(process: &Process, core: &str) -> Option<Self> {
+        let death = process.death.as_ref().filter(|death| death.signal != 0)?;
+        let library = death.at.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
+        let place = library.as_ref().map_or_else(|| "outside of every file".into(), |name| format!("in {name}"));
+        let message = format!("process {} ({}) died of {} {place}", process.pid, process.name, death.signal_name());
+        let mut ending = Self::new(message, 128 + death.signal.unsigned_abs());
+        ending.library = library.map(String::from);
+        let instruction = death.instruction.map(|address| match &death.at {
+            Some(path) => format!("the thread was at {address:#x}, in {}", shown(path)),
+            None => format!("the thread was at {address:#x}, where no file is mapped"),
+        });
+        let fault = death.fault.map(|address| format!("it used the address {address:#x}"));
+        ending.evidence.extend(instruction.into_iter().chain(fault).map(|seen| Evidence::observed(core, seen)));
+        Some(ending)
+    }
+
+    /// As a note, with the fault that is its likely cause: one of the file that it ended in, else the gravest.
+    ///
+    /// # Errors
+    /// A matrix whose messages cannot be read.
+    pub fn explained(self, findings: &[Diagnostic], matrix: &Matrix) -> Result<Diagnostic, Failure> {
+        let faults = || findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let own = || faults().find(|finding| finding.subject.is_some() && finding.subject == self.library);
+        let fault = own().or_else(|| faults().next());
+        let row: Option<&ExitRow> = matrix.message()?.exits.iter().find(|row| row.status == self.status);
+        let message = match (fault, row) {
+            (Some(fault), _) => format!("{}: {} explains it", self.message, fault.code),
+            (None, Some(row)) => {
+                format!("{}, and no fault of its libraries explains it: {}", self.message, row.cause)
+            }
+            (None, None) => format!("{}, and no fault of its libraries explains it", self.message),
+        };
+        let mut evidence = self.evidence;
+        let told = fault.map(|fault| Evidence::observed(fault.code, &fault.message));
+        let at = evidence.len().min(1);
+        evidence.splice(at..at, told);
+        let first = if evidence.is_empty() {
+            Evidence::observed("exit status", self.status.to_string())
+        } else {
+            evidence.remove(0)
+        };
+        let mut note = Diagnostic::note("command-failed", message, first);
+        note.evidence.extend(evidence);
+        let fix = fault.and_then(|fault| fault.fix.clone()).or_else(|| row.map(|row| row.fix.clone()));
+        Ok(match fix {
+            Some(fix) => note.fix(fix),
+            None => note,
+        })
+    }
+}
