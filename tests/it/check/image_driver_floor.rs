@@ -25,7 +25,7 @@ fn check(variables: &[(&str, &str)], gpu: &str, driver: &str) -> Findings {
     ask(image.path(), &variables, image.path(), &question)
 }
 
-fn requires<'a>(requirement: &'a str) -> [(&'a str, &'a str); 1] {
+fn requires(requirement: &str) -> [(&str, &str); 1] {
     [("NVIDIA_REQUIRE_CUDA", requirement)]
 }
 

@@ -92,7 +92,7 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("gpu.toml", "\"12.1\"", "\"12.0\"", "matrix-duplicate", "\"12.0\"", "12.0 is there twice"),
     ("index.toml", "\"torch-cu126\"", "\"torch-cu118\"", "matrix-duplicate", "\"torch-cu118\"", "there twice"),
     ("index.toml", "default = true", "default = false", "matrix-invalid", "index.toml: ", "no index is the default"),
-    ("index.toml", "https://", "gopher://", "matrix-invalid", "\"gopher://", "not an http, https or file URL"),
+    ("index.toml", "https://", "gopher://", "matrix-invalid", "\"gopher://", "not the address of an index"),
     ("image/os.toml", "\"ubuntu:22.04\"", "\"ubuntu:20.04\"", "matrix-duplicate", "\"ubuntu:20.04\"", "is there twice"),
     ("image/os.toml", "\"3.10\"", "\"three\"", "matrix-invalid", "\"three\"", "a Python version"),
     (
