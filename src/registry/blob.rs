@@ -110,7 +110,8 @@ impl RemoteImage<'_> {
     ) -> Result<T, Failure> {
         let mut url = self.source.url.clone();
         url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), question.name.repository));
-        for turn in 0..2 {
+        let mut asked = false;
+        loop {
             let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut request = if small { question.request(&url) } else { Request::get(&self.source, &url) };
             for (name, value) in headers {
@@ -132,16 +133,19 @@ impl RemoteImage<'_> {
             };
             match status {
                 // Tokens end, too.
-                StatusCode::UNAUTHORIZED if turn == 0 => {
+                StatusCode::UNAUTHORIZED if !asked => {
+                    asked = true;
                     let login = self.registries.logins.login(&self.host);
                     let answer = question.answer(&challenge, &login)?;
                     *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+                }
+                StatusCode::UNAUTHORIZED => {
+                    return Err(question.refused("HTTP status 401, though what it asks for was sent"));
                 }
                 StatusCode::NOT_FOUND => return Err(question.missing(path)),
                 status => return Err(question.other(status)),
             }
         }
-        Err(question.refused("HTTP status 401, though a login was sent"))
     }
 
     fn failed(&self, fact: String) -> Failure {

@@ -246,6 +246,7 @@ fn a_registry_that_is_never_content_is_left() {
     let registries = registries(folder.path(), None).unwrap();
     let failure = registries.image(&at(&server.url, "a:1")).map(|_| ()).unwrap_err();
     assert_eq!(failure.diagnostics[0].code, "image-unauthorized");
+    assert!(format!("{failure:?}").contains("though what it asks for was sent"));
     assert_eq!(server.seen().len(), 6);
 }
 
