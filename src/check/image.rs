@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 
 use super::coverage::Verdict;
 use super::device_code::offers;
-use super::requirement::{least_cuda, requirements};
 use super::{Case, stack};
 use crate::diag::Failure;
 use crate::matrix::Gpu;
+use crate::matrix::requirement::{branches, least_cuda, requirements};
 use crate::python::Platform;
 use crate::resolve::Machine;
 use crate::version::{Capability, Cuda, Driver};
@@ -81,16 +81,6 @@ pub fn answer(case: &Case<'_>) -> Result<Answer, Failure> {
     }
     code(case, &mut answer)?;
     Ok(answer)
-}
-
-/// `450` of `brand=tesla,driver>=450,driver<451`, each once.
-fn branches(requirement: &str) -> Vec<u32> {
-    let lower =
-        |group: &str| group.split(',').find_map(|part| part.strip_prefix("driver>=")?.split('.').next()?.parse().ok());
-    let mut branches: Vec<u32> = requirement.split(' ').filter_map(lower).collect();
-    branches.sort_unstable();
-    branches.dedup();
-    branches
 }
 
 /// Sorts the GPUs that are known by the code that serves them.

@@ -14,7 +14,6 @@ pub mod image;
 mod level;
 mod pages;
 mod preload;
-pub mod requirement;
 pub mod rule;
 pub mod stack;
 mod variables;

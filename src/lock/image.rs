@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::base;
 use super::model::{Image, Reference, Target};
 use crate::diag::{Diagnostic, Evidence, Failure, did_you_mean};
 use crate::matrix::{CudaImage, ImageFacts, Matrix};
@@ -86,7 +87,7 @@ fn fill(image: &mut Image, target: &Target, matrix: &Matrix, facts: &ImageFacts)
     } else {
         image.base = Some(reference(&cuda(image, target, matrix, facts)?));
         image.small = bare.filter(|_| image.flavor == "devel");
-        warnings.extend(requirement(image, target, facts));
+        warnings.extend(base::judge(image, target, matrix)?);
     }
     match facts.uv(target.python) {
         Some(uv) => image.uv = Some(reference(uv)),
@@ -153,22 +154,4 @@ fn toolkit(target: &Target, matrix: &Matrix) -> Result<Option<CudaRelease>, Fail
         .builds(target.platform)
         .find(|build| build.release().version == target.torch && build.row().variant == target.variant);
     Ok(build.and_then(|build| build.row().toolkit.as_ref()?.parse().ok()))
-}
-
-/// What the image asks of the driver, and whether that is more than the stack does.
-fn requirement(image: &mut Image, target: &Target, facts: &ImageFacts) -> Option<Diagnostic> {
-    let row = facts.requirement(target.cuda?)?;
-    image.requires = Some(row.condition.clone());
-    let native = target.driver.native.as_ref()?;
-    let needs_less = target.driver.tier.is_some_and(|tier| tier != super::Tier::Native);
-    let given = target.driver.given.as_ref().filter(|_| needs_less)?;
-    let base = image.base.as_ref()?;
-    let message = format!(
-        "target {}: {} requires {} (driver {native} or later), and driver {given} is older: the container runtime \
-         refuses to start it, but for GPUs and driver branches that the image lists; the wheels alone would run",
-        target.name, base.name, row.condition
-    );
-    let claim = format!("images of CUDA {} set NVIDIA_REQUIRE_CUDA to {}", row.cuda, row.condition);
-    let warning = Diagnostic::warning("image-driver-floor", message, Evidence::fact(claim, &*row.source));
-    Some(warning.fix("set `flavor = \"slim\"` in [image], which requires nothing, or update the driver"))
 }

@@ -2,6 +2,7 @@
 //!
 //! Pure text in both directions: [`Lock::parse`] and [`Lock::to_text`]; files are read and written by the command line.
 
+mod base;
 mod diff;
 mod image;
 mod model;
@@ -19,6 +20,7 @@ pub use write::MARK;
 
 use crate::manifest::Manifest;
 
+pub use base::{BaseDriver, base_driver};
 pub use diff::{Floor, LockDiff, Moved, Presence, TargetDiff};
 pub use image::{SLIM, choose as choose_image};
 pub use solution::Origin;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::address::index_address;
 use super::checks;
 use super::model::{Ask, Index, Manifest, Places, Stack, Target};
 use super::reader::{Reader, Section, Text, parse_toml};
@@ -311,30 +312,15 @@ fn plain_name(text: &str) -> Result<String, Invalid> {
 }
 
 fn index_url(text: &str) -> Result<String, Invalid> {
-    let url = text.trim();
-    let rest = ["https://", "http://", "file://"].iter().find_map(|scheme| url.strip_prefix(scheme));
-    if rest.is_some() && url.contains(['?', '#']) {
-        return Err(Invalid {
-            code: "invalid-value",
-            message: format!(
-                "the address of an index has no `?` and no `#`: this one goes on after `{}`",
-                without_credentials(url)
-            ),
-            fix: Some(
-                "leave that part out: a token in it would stand in the lock; logins go into netrc or the variables \
-                 GPULOCK_INDEX_<NAME>_USERNAME and _PASSWORD"
-                    .into(),
-            ),
-        });
-    }
-    match rest {
-        Some(rest) if !rest.is_empty() && !url.contains(char::is_whitespace) => Ok(url.into()),
-        _ => Err(Invalid {
-            code: "invalid-value",
-            message: format!("`{}` is not the address of an index", without_credentials(url)),
-            fix: Some("write a URL that begins with https://, http:// or file://".into()),
-        }),
-    }
+    index_address(text).map_err(|why| Invalid {
+        code: "invalid-value",
+        message: format!("`{}` is not the address of an index: {why}", without_credentials(text.trim())),
+        fix: Some(
+            "write a URL that begins with https:// or http://, without `?` and `#`; logins go into netrc or the variables \
+             GPULOCK_INDEX_<NAME>_USERNAME and _PASSWORD"
+                .into(),
+        ),
+    })
 }
 
 fn image(reader: &mut Reader<'_>, section: &Section<'_>) -> BTreeMap<String, String> {

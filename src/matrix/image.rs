@@ -5,7 +5,7 @@
 use super::files::Files;
 use super::schema::{CudaImageFile, DeletedImageRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile};
 use crate::diag::Failure;
-use crate::python::PythonVersion;
+use crate::python::{Platform, PythonVersion};
 use crate::version::{Cuda, CudaRelease};
 
 /// All images.
@@ -88,9 +88,9 @@ impl ImageFacts {
         self.cuda.releases.iter().filter(move |row| row.cuda.cuda() == cuda).map(|row| (&row.cuda, &row.os[..]))
     }
 
-    /// What the images of a CUDA minor ask of the driver; `None` when nobody has read it.
-    pub fn requirement(&self, cuda: Cuda) -> Option<&ImageRequirementRow> {
-        self.cuda.requirements.iter().find(|row| row.cuda == cuda)
+    /// What the images of a CUDA minor for a platform ask of the driver; `None` when nobody has read it.
+    pub fn requirement(&self, cuda: Cuda, platform: Platform) -> Option<&ImageRequirementRow> {
+        self.cuda.requirements.iter().find(|row| row.cuda == cuda && row.platforms.contains(&platform))
     }
 
     /// The image that holds a Python on an operating system.

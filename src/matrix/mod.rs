@@ -16,6 +16,7 @@ mod image;
 mod load;
 mod message;
 mod package;
+pub mod requirement;
 pub mod schema;
 mod snapshot;
 mod torch;

@@ -5,15 +5,17 @@
 
 use std::io::{self, Read};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderName, RANGE, WWW_AUTHENTICATE};
 
-use super::oci::{LARGEST, MANIFESTS, Name, Question, Registries};
+use super::manifest::ACCEPTED;
+use super::name::Name;
+use super::oci::{LARGEST, Question, Registries, sha256};
 use super::options::IndexSource;
-use super::transport::Request;
+use super::transport::{Request, Trouble};
 use crate::diag::Failure;
 
 /// A blob that breaks off so often without a byte between is given up.
@@ -39,10 +41,10 @@ impl Registries {
     /// # Errors
     /// `image-registry`, `image-missing-tag`, `image-unauthorized`: as [`digest`](Self::digest).
     pub fn image(&self, image: &str) -> Result<RemoteImage<'_>, Failure> {
-        let (source, host) = self.source(Name::of(image).registry)?;
+        let (source, host) = self.source(Name::of(image)?.registry)?;
         let (image, authorization) = (image.to_owned(), Mutex::new(None));
         let mut remote = RemoteImage { registries: self, image, source, host, authorization, top: Vec::new() };
-        let tag = Name::of(&remote.image).tag.to_owned();
+        let tag = Name::of(&remote.image)?.tag.to_owned();
         remote.top = remote.manifest(&tag)?;
         Ok(remote)
     }
@@ -59,13 +61,18 @@ impl RemoteImage<'_> {
     /// # Errors
     /// As [`Registries::image`].
     pub fn manifest(&self, reference: &str) -> Result<Vec<u8>, Failure> {
-        let mut bytes = Vec::new();
-        let response = self.get(&format!("manifests/{reference}"), &[(ACCEPT, MANIFESTS.to_owned())])?;
-        let read = response.take(LARGEST + 1).read_to_end(&mut bytes);
-        match read {
-            Ok(_) if bytes.len() as u64 <= LARGEST => Ok(bytes),
-            Ok(_) => Err(self.failed(format!("the manifest {reference} has more than {LARGEST} bytes"))),
-            Err(error) => Err(self.failed(format!("the manifest {reference} was cut off ({error})"))),
+        let name = Name::of(&self.image)?;
+        let question = self.question(&name);
+        let headers = [(ACCEPT, ACCEPTED.to_owned())];
+        let bytes = self.get(&question, &format!("manifests/{reference}"), &headers, true, |request, response| {
+            self.registries.transport.body(request, response, LARGEST)
+        })?;
+        match sha256(&bytes) {
+            other if reference.starts_with("sha256:") && other != reference => {
+                Err(question
+                    .broken(format!("the manifest {reference} is not the one that it is named by: it has {other}")))
+            }
+            _ => Ok(bytes),
         }
     }
 
@@ -74,53 +81,78 @@ impl RemoteImage<'_> {
     /// # Errors
     /// As [`Registries::image`].
     pub fn blob(&self, digest: &str, size: Option<u64>) -> Result<impl Read + Send + '_, Failure> {
-        let mut blob = BlobReader { image: self, digest: digest.to_owned(), at: 0, size, response: None, failed: 0 };
+        let mut blob = BlobReader {
+            image: self,
+            digest: digest.to_owned(),
+            at: 0,
+            size,
+            response: None,
+            failed: 0,
+            waited: Duration::ZERO,
+        };
         blob.response = Some(blob.open()?);
         Ok(blob)
     }
 
     fn question<'q>(&'q self, name: &'q Name<'q>) -> Question<'q> {
         let (source, host) = (self.source.clone(), self.host.clone());
-        Question { registries: self.registries, image: &self.image, name, source, host }
+        Question { registries: self.registries, image: &self.image, name, source, host, begun: Instant::now() }
     }
 
-    /// Sends a request with the login that the registry asks for.
-    fn get(&self, path: &str, headers: &[(HeaderName, String)]) -> Result<Response, Failure> {
-        let name = Name::of(&self.image);
-        let question = self.question(&name);
+    /// Sends a request with the login that the registry asks for. What is small has one end with all its steps.
+    fn get<T>(
+        &self,
+        question: &Question<'_>,
+        path: &str,
+        headers: &[(HeaderName, String)],
+        small: bool,
+        mut consume: impl FnMut(&Request<'_>, Response) -> Result<T, Trouble>,
+    ) -> Result<T, Failure> {
         let mut url = self.source.url.clone();
-        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), name.repository));
-        for turn in 0..2 {
+        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), question.name.repository));
+        let mut asked = false;
+        loop {
             let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut request = Request::get(&self.source, &url);
+            let mut request = if small { question.request(&url) } else { Request::get(&self.source, &url) };
             for (name, value) in headers {
                 request = request.header(name.clone(), value.clone());
             }
             if let Some(authorization) = authorization {
                 request = request.header(AUTHORIZATION, authorization);
             }
-            let response = self.registries.transport.send(&request, Ok);
-            let response = response.map_err(|failure| question.unreachable(&failure))?;
-            match response.status() {
-                StatusCode::OK | StatusCode::PARTIAL_CONTENT => return Ok(response),
-                // Tokens end, too.
-                StatusCode::UNAUTHORIZED if turn == 0 => {
+            let answer = self.registries.transport.send(&request, |response| match response.status() {
+                StatusCode::OK | StatusCode::PARTIAL_CONTENT => consume(&request, response).map(Ok),
+                status => {
                     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+                    Ok(Err((status, challenge.unwrap_or_default().to_owned())))
+                }
+            });
+            let (status, challenge) = match answer.map_err(|failure| question.unreachable(&failure))? {
+                Ok(value) => return Ok(value),
+                Err(other) => other,
+            };
+            match status {
+                // Tokens end, too.
+                StatusCode::UNAUTHORIZED if !asked => {
+                    asked = true;
                     let login = self.registries.logins.login(&self.host);
-                    let answer = question.answer(challenge.unwrap_or_default(), &login)?;
+                    let answer = question.answer(&challenge, &login)?;
                     *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
                 }
+                StatusCode::UNAUTHORIZED => {
+                    return Err(question.refused("HTTP status 401, though what it asks for was sent"));
+                }
                 StatusCode::NOT_FOUND => return Err(question.missing(path)),
-                status => return Err(question.refused(&format!("HTTP status {status}"))),
+                status => return Err(question.other(status)),
             }
         }
-        Err(question.refused("HTTP status 401, though a login was sent"))
     }
 
     fn failed(&self, fact: String) -> Failure {
-        let name = Name::of(&self.image);
-        let question = self.question(&name);
-        question.broken(fact)
+        match Name::of(&self.image) {
+            Ok(name) => self.question(&name).broken(fact),
+            Err(failure) => failure,
+        }
     }
 }
 
@@ -132,13 +164,18 @@ struct BlobReader<'r> {
     response: Option<Response>,
     /// How often it broke off since the last byte came.
     failed: u32,
+    /// How long it was waited for.
+    waited: Duration,
 }
 
 impl BlobReader<'_> {
     /// The rest of the blob.
     fn open(&self) -> Result<Response, Failure> {
         let range = (self.at > 0).then(|| (RANGE, format!("bytes={}-", self.at)));
-        let mut response = self.image.get(&format!("blobs/{}", self.digest), range.as_slice())?;
+        let name = Name::of(&self.image.image)?;
+        let question = self.image.question(&name);
+        let path = format!("blobs/{}", self.digest);
+        let mut response = self.image.get(&question, &path, range.as_slice(), false, |_, response| Ok(response))?;
         if self.at > 0 && response.status() == StatusCode::OK {
             // A server without ranges begins anew.
             let skipped = io::copy(&mut response.by_ref().take(self.at), &mut io::sink());
@@ -152,6 +189,16 @@ impl BlobReader<'_> {
 
 impl Read for BlobReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let begun = Instant::now();
+        let patience = self.image.registries.transport.download_patience(self.at).saturating_sub(self.waited);
+        let read = self.read_until(into, begun + patience);
+        self.waited += begun.elapsed();
+        read
+    }
+}
+
+impl BlobReader<'_> {
+    fn read_until(&mut self, into: &mut [u8], end: Instant) -> io::Result<usize> {
         loop {
             let why = match &mut self.response {
                 None => match self.open() {
@@ -164,18 +211,21 @@ impl Read for BlobReader<'_> {
                 Some(response) => match response.read(into) {
                     Ok(0) if self.size.is_none_or(|size| self.at >= size) || into.is_empty() => return Ok(0),
                     Ok(0) => "the connection ended early".to_owned(),
-                    Ok(count) => {
+                    Ok(count) if Instant::now() < end => {
                         self.at += count as u64;
                         self.failed = 0;
                         return Ok(count);
                     }
+                    Ok(_) => "it comes too slowly".to_owned(),
                     Err(error) => error.to_string(),
                 },
             };
             self.response = None;
             self.failed += 1;
-            if self.failed > TRIES {
-                let fact = format!("blob {} broke off after {} bytes, {TRIES} times ({why})", self.digest, self.at);
+            if self.failed > TRIES || Instant::now() >= end {
+                let (digest, at, failed) = (&self.digest, self.at, self.failed);
+                let fact =
+                    format!("blob {digest} broke off after {at} bytes, at try {failed} without any more ({why})");
                 return Err(io::Error::other(self.image.failed(fact)));
             }
             std::thread::sleep(PAUSE * 2u32.pow(self.failed - 1));

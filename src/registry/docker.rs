@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,25 +12,30 @@ use serde::Deserialize;
 
 use super::credentials::{Credentials, Environment};
 use super::helper;
+use super::name::DOCKER_HUB;
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 
-const DOCKER_HUB: &str = "docker.io";
 /// What Docker's own registry is called where logins are kept.
 const DOCKER_HUB_SERVER: &str = "https://index.docker.io/v1/";
 /// More than any such file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Docker's configuration, as far as it is about logins.
+/// Docker's configuration, as far as it is about logins. Docker reads `null` as nothing, everywhere.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DockerConfig {
-    auths: BTreeMap<String, Entry>,
+    auths: Option<BTreeMap<String, Option<Entry>>>,
     #[serde(rename = "credsStore")]
     store: Option<String>,
     #[serde(rename = "credHelpers")]
-    helpers: BTreeMap<String, String>,
+    helpers: Option<BTreeMap<String, Option<String>>>,
+    /// What helpers said in this run, by helper and server: each is asked once.
+    #[serde(skip)]
+    said: Mutex<BTreeMap<(String, String), Said>>,
 }
+
+type Said = Result<Option<Credentials>, String>;
 
 /// What there is for a registry.
 pub(super) struct Login {
@@ -63,23 +69,29 @@ impl DockerConfig {
             }
             Err(error) => return Err(file::unread(&path, &error)),
         };
-        serde_json::from_slice(&bytes).map_err(|error| {
+        // Docker takes an empty file for one that says nothing (docker/cli, cli/config/configfile, LoadFromReader).
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let config: Option<Self> = serde_json::from_slice(&bytes).map_err(|error| {
             // What the file holds is not shown.
             let fact = format!("line {}, column {}", error.line(), error.column());
             let message = format!("{} is not Docker's configuration", path.display());
             let problem =
                 Diagnostic::error("docker-config", message, Evidence::observed(path.display().to_string(), fact));
             Failure::unanswerable(problem.fix("correct it, or name another folder with DOCKER_CONFIG"))
-        })
+        })?;
+        Ok(config.unwrap_or_default())
     }
 
     /// The login for a registry. A helper is asked first, as Docker does; a registry may need no login, so one that fails
     /// is a reason to tell and no error.
     pub(super) fn login(&self, registry: &str) -> Login {
-        let helper = self.helpers.iter().find(|(key, _)| is_same(key, registry)).map(|(_, helper)| helper);
+        let helper = self.helpers.iter().flatten().find(|(key, _)| is_same(key, registry));
+        let helper = helper.and_then(|(_, helper)| helper.as_ref());
         let server = if registry == DOCKER_HUB { DOCKER_HUB_SERVER } else { registry };
         let answer = match helper.or(self.store.as_ref()).filter(|helper| !helper.is_empty()) {
-            Some(helper) => helper::login(helper, server),
+            Some(helper) => self.ask(helper, server),
             None => Ok(None),
         };
         match (answer, self.kept(registry)) {
@@ -89,9 +101,15 @@ impl DockerConfig {
         }
     }
 
+    fn ask(&self, helper: &str, server: &str) -> Said {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (helper.to_owned(), server.to_owned());
+        said.entry(key).or_insert_with(|| helper::login(helper, server)).clone()
+    }
+
     /// The login in the file.
     fn kept(&self, registry: &str) -> Option<Credentials> {
-        let login = self.auths.iter().find(|(key, _)| is_same(key, registry)).map(|(_, login)| login)?;
+        let login = self.auths.iter().flatten().find(|(key, _)| is_same(key, registry))?.1.as_ref()?;
         if let (Some(username), Some(password)) = (&login.username, &login.password) {
             return Some(Credentials::new(username, password));
         }

@@ -19,6 +19,11 @@ fn otherwise(index: &IndexSource) -> String {
     )
 }
 
+/// What to do about the cause of [`unreachable`], without what else there is for an index.
+pub(super) fn remedy<'f>(failure: &'f Failure, index: &IndexSource) -> Option<&'f str> {
+    failure.diagnostics.first()?.fix.as_deref()?.strip_suffix(&format!("; or {}", otherwise(index)))
+}
+
 /// `url` as it may be shown.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();

@@ -4,6 +4,7 @@
 //! (distribution.github.io/distribution/spec/auth/token), and the logins of `~/.docker/config.json`.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,21 +18,24 @@ use url::Url;
 
 use super::credentials::{Credentials, Environment};
 use super::docker::{DockerConfig, Login};
+use super::failure;
+use super::manifest::{self, Manifest};
+use super::name::{DOCKER_HUB, Name};
 use super::netrc::Netrc;
 use super::options::{IndexSource, Options};
 use super::transport::{Request, Transport, Trouble};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::python::Platform;
 
-/// Manifests of several platforms come first: their digest is the one to lock.
-pub(super) const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
-     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json;q=0.5, \
-     application/vnd.docker.distribution.manifest.v2+json;q=0.5";
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// The specification asks registries to take manifests of at least 4 MiB; more are none.
 pub(super) const LARGEST: u64 = 4 << 20;
-/// The registry of names that say none, and the host that serves it.
-const DOCKER_HUB: &str = "docker.io";
+/// The answer to who asks for a token, in bytes.
+const LARGEST_TOKEN: u64 = 1 << 20;
+/// All that is asked for one manifest takes at most this many times the time limit for a part of an answer: tokens,
+/// redirects and further tries together.
+const PATIENCE: u32 = 3;
+/// The host that serves the registry of names that say none.
 const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
 
 /// Registries of images, as flags and environment set them.
@@ -50,36 +54,8 @@ pub struct Found {
     pub single: bool,
 }
 
-/// An image's name, taken apart.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Name<'a> {
-    pub(super) registry: &'a str,
-    pub(super) repository: String,
-    /// A tag, or a digest.
-    pub(super) tag: &'a str,
-}
-
-impl<'a> Name<'a> {
-    /// `python:3.11`, `nvidia/cuda:12.8.1-base-ubuntu22.04`, `ghcr.io/astral-sh/uv:0.13.0`.
-    pub(super) fn of(image: &'a str) -> Self {
-        let (image, digest) = image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
-        let (path, tag) = match image.rsplit_once(':') {
-            // A colon before a slash is that of a port.
-            Some((path, tag)) if !tag.contains('/') => (path, tag),
-            _ => (image, "latest"),
-        };
-        let tag = digest.unwrap_or(tag);
-        match path.split_once('/') {
-            Some((host, repository)) if host.contains(['.', ':']) || host == "localhost" => {
-                Self { registry: host, repository: repository.to_owned(), tag }
-            }
-            Some(_) => Self { registry: DOCKER_HUB, repository: path.to_owned(), tag },
-            None => Self { registry: DOCKER_HUB, repository: format!("library/{path}"), tag },
-        }
-    }
-}
-
-struct Manifest {
+/// A manifest as it came.
+struct Given {
     media: String,
     /// The digest that the registry says it has.
     promised: Option<String>,
@@ -88,26 +64,10 @@ struct Manifest {
 
 /// What a registry says when it is asked for a manifest.
 enum Answer {
-    Manifest(Manifest),
+    Manifest(Given),
     Challenge(String),
     Missing,
     Other(StatusCode),
-}
-
-#[derive(Deserialize)]
-struct Index {
-    manifests: Option<Vec<Entry>>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    platform: Option<EntryPlatform>,
-}
-
-#[derive(Deserialize)]
-struct EntryPlatform {
-    os: String,
-    architecture: String,
 }
 
 #[derive(Deserialize)]
@@ -146,21 +106,23 @@ impl Registries {
 
     /// The registry that an image is in.
     pub fn registry<'i>(&self, image: &'i str) -> &'i str {
-        Name::of(image).registry
+        Name::registry(image)
     }
 
     /// The digest of an image for a platform.
     ///
     /// # Errors
-    /// `image-registry`: no answer, or none that can be used; `image-missing-tag`: no such tag; `image-unauthorized`;
-    /// `image-digest-mismatch`: the content is not what the registry promises; `image-platform`: not for this platform.
+    /// `image-name`: that is no name of an image; `image-registry`: no answer, or none that can be used;
+    /// `image-missing-tag`: no such tag; `image-unauthorized`; `image-digest-mismatch`: the content is not what the registry
+    /// promises; `image-platform`: not for this platform.
     pub fn digest(&self, image: &str, platform: Platform) -> Result<Found, Failure> {
-        let name = Name::of(image);
+        let name = Name::of(image)?;
         let (source, host) = self.source(name.registry)?;
-        let ask = Question { registries: self, image, name: &name, source, host };
-        let Manifest { media, promised, body } = ask.manifest()?;
+        let ask = Question { registries: self, image, name: &name, source, host, begun: Instant::now() };
+        let Given { media, promised, body } = ask.manifest()?;
         let digest = sha256(&body);
-        if let Some(promised) = promised.filter(|promised| *promised != digest) {
+        let asked = Some(name.tag).filter(|tag| tag.starts_with("sha256:")).map(str::to_owned);
+        if let Some(promised) = promised.into_iter().chain(asked).find(|promised| *promised != digest) {
             let fact = format!("the registry says {promised}, its answer has {digest}");
             return Err(ask.failure(
                 "image-digest-mismatch",
@@ -169,19 +131,22 @@ impl Registries {
                 "do not use this image; try again later, and tell whoever runs the registry if it stays so",
             ));
         }
-        let index: Index = serde_json::from_slice(&body).map_err(|error| {
-            ask.failure("image-registry", "the answer is no manifest", format!("{media}: {error}"), CHECK)
-        })?;
-        let Some(manifests) = index.manifests else { return Ok(Found { digest, single: true }) };
+        let platforms = match manifest::read(&body) {
+            Ok(Manifest::Index(platforms)) => platforms,
+            Ok(Manifest::Image) => return Ok(Found { digest, single: true }),
+            Err(why) => {
+                let media = if media.is_empty() { "no type" } else { &media };
+                let fact = format!("{} bytes of {media}: {why}", body.len());
+                return Err(ask.failure("image-registry", "the answer is no manifest", fact, CHECK));
+            }
+        };
         let architecture = platform.architecture();
-        let platforms: Vec<EntryPlatform> = manifests.into_iter().filter_map(|entry| entry.platform).collect();
-        if !platforms.iter().any(|one| one.os == "linux" && one.architecture == architecture) {
-            let known: Vec<String> = platforms.iter().map(|one| format!("{}/{}", one.os, one.architecture)).collect();
+        if !platforms.contains(&format!("linux/{architecture}")) {
             let what = format!("it is not for linux/{architecture}");
             return Err(ask.failure(
                 "image-platform",
                 &what,
-                format!("platforms: {}", known.join(", ")),
+                format!("platforms: {}", platforms.join(", ")),
                 "choose another `os` or `flavor` in [image]",
             ));
         }
@@ -224,10 +189,12 @@ pub(super) struct Question<'a> {
     pub(super) source: IndexSource,
     /// The host that a login is for.
     pub(super) host: String,
+    /// When it was asked.
+    pub(super) begun: Instant,
 }
 
 impl Question<'_> {
-    fn manifest(&self) -> Result<Manifest, Failure> {
+    fn manifest(&self) -> Result<Given, Failure> {
         let challenge = match self.known(self.ask(None)?)? {
             Ok(manifest) => return Ok(manifest),
             Err(challenge) => challenge,
@@ -239,7 +206,7 @@ impl Question<'_> {
     }
 
     /// A manifest, or a challenge.
-    fn known(&self, answer: Answer) -> Result<Result<Manifest, String>, Failure> {
+    fn known(&self, answer: Answer) -> Result<Result<Given, String>, Failure> {
         match answer {
             Answer::Manifest(manifest) => Ok(Ok(manifest)),
             Answer::Challenge(challenge) => Ok(Err(challenge)),
@@ -248,7 +215,7 @@ impl Question<'_> {
                 let fix = "it was deleted, or never was; choose another `os` or `flavor` in [image]";
                 Err(self.failure("image-missing-tag", &what, "HTTP status 404".into(), fix))
             }
-            Answer::Other(status) => Err(self.refused(&format!("HTTP status {status}"))),
+            Answer::Other(status) => Err(self.other(status)),
         }
     }
 
@@ -256,7 +223,7 @@ impl Question<'_> {
         let mut url = self.source.url.clone();
         let path = format!("/v2/{}/manifests/{}", self.name.repository, self.name.tag);
         url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
-        let mut request = Request::get(&self.source, &url).header(ACCEPT, MANIFESTS);
+        let mut request = self.request(&url).header(ACCEPT, manifest::ACCEPTED);
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
@@ -269,7 +236,7 @@ impl Question<'_> {
                 StatusCode::OK => {
                     let (media, promised) = (text(&CONTENT_TYPE).unwrap_or_default(), text(&CONTENT_DIGEST));
                     let body = transport.body(&request, response, LARGEST)?;
-                    Ok(Answer::Manifest(Manifest { media, promised, body }))
+                    Ok(Answer::Manifest(Given { media, promised, body }))
                 }
                 StatusCode::UNAUTHORIZED => Ok(Answer::Challenge(text(&WWW_AUTHENTICATE).unwrap_or_default())),
                 StatusCode::NOT_FOUND => Ok(Answer::Missing),
@@ -288,30 +255,42 @@ impl Question<'_> {
         }
         let parameters = parameters(rest);
         let realm = parameters.get("realm").and_then(|realm| realm.parse::<Url>().ok());
-        // A login goes nowhere without TLS that the registry itself is not asked without.
-        let safe = |url: &Url| url.scheme() == "https" || url.scheme() == self.source.url.scheme();
-        let Some(mut realm) = realm.filter(|url| scheme.eq_ignore_ascii_case("bearer") && safe(url)) else {
+        let usable = |url: &Url| matches!(url.scheme(), "https" | "http") && url.has_host();
+        let Some(mut realm) = realm.filter(|url| scheme.eq_ignore_ascii_case("bearer") && usable(url)) else {
             return Err(self.refused("it asks for a login in a way that is not known here"));
         };
+        // Docker sends the login wherever it is told to. Here it goes over TLS, as the registry's own tokens come; without
+        // only to the host of a registry that is asked without itself.
+        let own = realm.host() == self.source.url.host() && self.source.url.scheme() == "http";
+        if realm.scheme() == "http" && !own {
+            let to = authority(&realm);
+            return Err(self.refused(&format!("it wants tokens to be asked for without TLS, at http://{to}")));
+        }
         let scope = format!("repository:{}:pull", self.name.repository);
         let service = parameters.get("service").map(|service| ("service", service.as_str()));
         let scope = parameters.get("scope").map_or(scope.as_str(), String::as_str);
         realm.query_pairs_mut().extend_pairs(service.into_iter().chain([("scope", scope)]));
-        let mut request = Request::get(&self.source, &realm);
+        let mut request = self.request(&realm);
         if let Some(credentials) = &login.credentials {
             request = request.header(AUTHORIZATION, basic(credentials));
         }
         let transport = &self.registries.transport;
         let body = transport.send(&request, |response: Response| -> Result<_, Trouble> {
             match response.status() {
-                StatusCode::OK => transport.body(&request, response, LARGEST).map(Ok),
+                StatusCode::OK => transport.body(&request, response, LARGEST_TOKEN).map(Ok),
                 status => Ok(Err(status)),
             }
         });
         let body = body.map_err(|failure| self.unreachable(&failure))?;
         let body = body.map_err(|status| self.refused(&format!("no token: HTTP status {status}; {}", sent(login))))?;
         let token = serde_json::from_slice::<Token>(&body).ok().and_then(|token| token.token.or(token.access_token));
+        let token = token.filter(|token| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()));
         token.map(|token| format!("Bearer {token}")).ok_or_else(|| self.refused("the answer holds no token"))
+    }
+
+    /// A request that is a step towards the answer: with the others it has one end.
+    pub(super) fn request<'r>(&'r self, url: &'r Url) -> Request<'r> {
+        Request::get(&self.source, url).until(self.begun, PATIENCE)
     }
 
     fn failure(&self, code: &'static str, what: &str, fact: String, fix: &str) -> Failure {
@@ -335,6 +314,17 @@ impl Question<'_> {
         self.failure("image-registry", "the registry's answer cannot be used", fact, CHECK)
     }
 
+    /// A status that stands for no answer.
+    pub(super) fn other(&self, status: StatusCode) -> Failure {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused(&format!("HTTP status {status}")),
+            _ if status.is_redirection() => {
+                self.broken(format!("HTTP status {status}: it leads to where nothing can be asked over HTTP"))
+            }
+            _ => self.broken(format!("HTTP status {status}")),
+        }
+    }
+
     pub(super) fn refused(&self, fact: &str) -> Failure {
         let fix = format!("log in where the logins of Docker are kept: `docker login {}`", self.host);
         self.failure("image-unauthorized", "it is refused", fact.to_owned(), &fix)
@@ -347,7 +337,8 @@ impl Question<'_> {
             Some(Evidence::Observed { what, fact }) => format!("{what}: {fact}"),
             _ => failure.to_string(),
         };
-        self.failure("image-registry", "the registry cannot be asked", fact, CHECK)
+        let fix = failure::remedy(failure, &self.source).map(|remedy| format!("{remedy}; or {CHECK}"));
+        self.failure("image-registry", "the registry cannot be asked", fact, fix.as_deref().unwrap_or(CHECK))
     }
 }
 
@@ -380,27 +371,13 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
     parameters
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub(super) fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_taken_apart() {
-        let name = |text| {
-            let Name { registry, repository, tag } = Name::of(text);
-            format!("{registry} {repository} {tag}")
-        };
-        assert_eq!(name("python:3.11-slim"), "docker.io library/python 3.11-slim");
-        assert_eq!(name("nvidia/cuda:12.8.1"), "docker.io nvidia/cuda 12.8.1");
-        assert_eq!(name("ghcr.io/astral-sh/uv:0.13.0"), "ghcr.io astral-sh/uv 0.13.0");
-        assert_eq!(name("127.0.0.1:5000/a/b"), "127.0.0.1:5000 a/b latest");
-        assert_eq!(name("localhost/a:1"), "localhost a 1");
-        assert_eq!(name("ghcr.io/a/b:1@sha256:00"), "ghcr.io a/b sha256:00");
-    }
 
     #[test]
     fn challenges_are_read() {

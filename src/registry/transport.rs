@@ -62,11 +62,28 @@ pub(super) struct Request<'a> {
     pub(super) head_only: bool,
     /// When it was asked first; its end is counted from here.
     pub(super) begun: Instant,
+    /// It may take this many times [`Timing::read`] as a whole.
+    pub(super) patience: u32,
+    /// That is the end of each try, too, its body included: it is one of several steps that have one end.
+    pub(super) strict: bool,
 }
 
 impl<'a> Request<'a> {
     pub(super) fn get(index: &'a IndexSource, url: &'a Url) -> Self {
-        Self { index, url, headers: Vec::new(), head_only: false, begun: Instant::now() }
+        Self {
+            index,
+            url,
+            headers: Vec::new(),
+            head_only: false,
+            begun: Instant::now(),
+            patience: PATIENCE,
+            strict: false,
+        }
+    }
+
+    /// The same, as a step of what began at `begun` and ends after `patience` times [`Timing::read`].
+    pub(super) fn until(self, begun: Instant, patience: u32) -> Self {
+        Self { begun, patience, strict: true, ..self }
     }
 
     pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
@@ -157,8 +174,9 @@ impl Transport {
                 let fact = format!("{} and asks for a pause of {pause:?}, longer than {LONGEST_PAUSE:?}", fault.fact);
                 return Err(give_up(&fact));
             }
-            if request.begun.elapsed() + pause > self.patience() {
-                return Err(give_up(&format!("{}; given up after {:?}", fault.fact, self.patience())));
+            let patience = self.patience(request);
+            if request.begun.elapsed() + pause > patience {
+                return Err(give_up(&format!("{}; given up after {patience:?}", fault.fact)));
             }
             if fault.pause.is_some() {
                 self.tell(request, pause, &fault.fact);
@@ -168,8 +186,17 @@ impl Transport {
     }
 
     /// How long a request may take as a whole.
-    fn patience(&self) -> Duration {
-        self.timing.read * PATIENCE
+    fn patience(&self, request: &Request) -> Duration {
+        self.timing.read * request.patience
+    }
+
+    /// How long to wait for an answer, and for each part of its body; of a strict request for all of it.
+    fn limit(&self, request: &Request) -> Duration {
+        if !request.strict {
+            return self.timing.read;
+        }
+        let left = self.patience(request).saturating_sub(request.begun.elapsed());
+        left.clamp(Duration::from_millis(1), self.timing.read)
     }
 
     /// Tells that a server asked for a pause.
@@ -198,6 +225,9 @@ impl Transport {
         }
         if let Some(login) = self.login(request.index, request.url) {
             builder = builder.basic_auth(login.username(), Some(login.password()));
+        }
+        if request.strict {
+            builder = builder.timeout(self.limit(request));
         }
         let response = builder.send().map_err(|error| self.trouble(request, error, complaints))?;
         let status = response.status();
@@ -242,8 +272,11 @@ impl Transport {
             return failure::bad_answer(request.index, request.url, &fact).into();
         }
         if error.is_builder() {
-            return failure::bad_answer(request.index, request.url, &format!("no request can be made ({cause})"))
-                .into();
+            let fact = match request.url.scheme() {
+                "http" | "https" => format!("it redirects to where nothing can be asked ({cause})"),
+                _ => format!("no request can be made ({cause})"),
+            };
+            return failure::bad_answer(request.index, request.url, &fact).into();
         }
         if let Some(tls) = chain(&error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
             let (mut fact, fix) = match tls {
@@ -276,6 +309,11 @@ impl Transport {
         Trouble::Passing(Fault { fact, fix: CHECK_NETWORK, pause: None })
     }
 
+    /// How long the first `done` bytes of a download may be waited for: as long as a request, and longer while they come.
+    pub(super) fn download_patience(&self, done: u64) -> Duration {
+        self.timing.read * PATIENCE + Duration::from_secs(done / SLOWEST)
+    }
+
     /// Reads a body of at most `limit` bytes. A server that hands it over too slowly is given up on as well.
     pub(super) fn body(&self, request: &Request, mut response: Response, limit: u64) -> Result<Vec<u8>, Trouble> {
         let mut body = Vec::new();
@@ -292,8 +330,8 @@ impl Transport {
                 let fact = format!("it is larger than {limit} bytes");
                 return Err(failure::bad_answer(request.index, request.url, &fact).into());
             }
-            if request.begun.elapsed() > self.patience() {
-                return Err(self.too_slow(request, body.len() as u64, self.patience()));
+            if request.begun.elapsed() > self.patience(request) {
+                return Err(self.too_slow(request, body.len() as u64, self.patience(request)));
             }
         }
     }
@@ -315,7 +353,7 @@ impl Transport {
                     self.bytes.fetch_add(count as u64, Ordering::Relaxed);
                     done += count as u64;
                     take(&part[..count])?;
-                    let patience = self.patience() + Duration::from_secs(done / SLOWEST);
+                    let patience = self.patience(request) + Duration::from_secs(done / SLOWEST);
                     if begun.elapsed() > patience {
                         return Err(self.too_slow(request, done, patience));
                     }

@@ -89,7 +89,11 @@ impl Machine {
 }
 
 impl DriverAsk {
-    fn of(constraint: &Constraint<Driver>, facts: &CudaFacts, last_branch: Option<u32>) -> Result<Self, Failure> {
+    /// The driver that a constraint stands for; `last_branch` is the newest that has code for the GPUs, where one ended.
+    ///
+    /// # Errors
+    /// `driver-unknown`: no driver is within the bounds.
+    pub fn of(constraint: &Constraint<Driver>, facts: &CudaFacts, last_branch: Option<u32>) -> Result<Self, Failure> {
         let given = constraint.to_string();
         if let Some(driver) = constraint.exact() {
             let oldest = (driver.precision() == 1).then(|| facts.oldest_of_branch(driver.major())).flatten();

@@ -6,6 +6,8 @@ use super::torch::{self, Torch};
 use super::{Context, Lint};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::dockerfile::Word;
+use crate::matrix::requirement::first;
+use crate::python::Platform;
 use crate::version::{Cuda, CudaRelease};
 
 /// CUDA of the base is not torch's.
@@ -124,8 +126,9 @@ fn cuda(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>,
         }
         if same_family && !devel {
             finding.severity = Severity::Note;
-            if let Some(row) = context.matrix.image()?.requirement(base.cuda) {
-                let claim = format!("images of CUDA {} ask for a driver with {}", base.cuda, row.condition);
+            let platform = stage.platform.unwrap_or(Platform::LinuxX86_64);
+            if let Some(row) = context.matrix.image()?.requirement(base.cuda, platform) {
+                let claim = format!("images of CUDA {} ask for a driver with {}", base.cuda, first(&row.expression));
                 finding = finding.and(Evidence::fact(claim, &row.source));
             }
         }

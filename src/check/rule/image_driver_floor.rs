@@ -1,10 +1,9 @@
 //! What the image asks of the driver before a container of it is started: NVIDIA_REQUIRE_CUDA.
 
-use crate::check::requirement::{Host, Invalid, brands, first, is_met, least_cuda, requirements};
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::matrix::Gpu;
-use crate::resolve::{DriverAsk, Machine};
+use crate::matrix::requirement::{Invalid, Refused, first, least_cuda, refused, requirements};
+use crate::resolve::DriverAsk;
 
 pub const RULE: Rule = Rule {
     code: "image-driver-floor",
@@ -24,44 +23,15 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         return Ok(Outcome::Skipped("no driver declared".into()));
     };
     let facts = case.matrix.cuda()?;
-    // A branch that came out after the matrix supports a CUDA that is not known here.
-    let newest = facts.branches.iter().map(|row| row.branch).max();
-    let known = newest.is_some_and(|newest| driver.decides.major() <= newest);
-    let cuda = facts.native_cuda(&driver.decides).filter(|_| known).map(|cuda| cuda.to_string());
     let mut findings = Vec::new();
     for (variable, requirement) in requirements(&case.inventory.variables) {
-        match judge(&requirement, machine, driver, cuda.as_deref()) {
+        match refused(&requirement, &machine.gpus, &driver.decides, facts) {
             Err(Invalid(condition)) => findings.push(invalid(variable, &requirement, &condition)),
             Ok(refused) if refused.is_empty() => {}
             Ok(refused) => findings.push(finding(case, variable, &requirement, &refused, driver)?),
         }
     }
     Ok(Outcome::Ran(findings))
-}
-
-/// GPUs for which the requirement is not met, and whether that is so whatever the driver calls them.
-fn judge<'m>(
-    requirement: &str,
-    machine: &'m Machine,
-    driver: &DriverAsk,
-    cuda: Option<&str>,
-) -> Result<Vec<(Option<&'m Gpu>, bool)>, Invalid> {
-    let gpus = machine.gpus.iter().map(Some).chain(machine.gpus.is_empty().then_some(None));
-    let mut refused = Vec::new();
-    for gpu in gpus {
-        let host = |brand| Host {
-            cuda: cuda.map(str::to_owned),
-            driver: Some(driver.decides.to_string()),
-            arch: gpu.map(|gpu| gpu.capability.to_string()),
-            brand: Some(brand),
-        };
-        let met = brands(gpu.and_then(|gpu| gpu.class)).iter().map(|brand| is_met(requirement, &host(brand)));
-        let met: Vec<bool> = met.collect::<Result<_, _>>()?;
-        if met.contains(&false) {
-            refused.push((gpu, !met.contains(&true)));
-        }
-    }
-    Ok(refused)
 }
 
 fn invalid(variable: &str, requirement: &str, condition: &str) -> Diagnostic {
@@ -77,15 +47,13 @@ fn finding(
     case: &Case<'_>,
     variable: &str,
     requirement: &str,
-    refused: &[(Option<&Gpu>, bool)],
+    refused: &[Refused<'_>],
     driver: &DriverAsk,
 ) -> Result<Diagnostic, Failure> {
     let facts = case.matrix.cuda()?;
-    let certain = refused.iter().any(|(_, certain)| *certain);
-    let names: Vec<&str> = refused
-        .iter()
-        .filter_map(|(gpu, sure)| Some(gpu.as_ref()?.name.as_str()).filter(|_| *sure == certain))
-        .collect();
+    let certain = refused.iter().any(|one| one.certain);
+    let alike = refused.iter().filter(|one| one.certain == certain);
+    let names: Vec<&str> = alike.filter_map(|one| Some(one.gpu?.name.as_str())).collect();
     let gpus = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
     let first = first(requirement);
     let message = match certain {

@@ -3,10 +3,15 @@
 //! `images-v1/<digest>` in the cache folder. A file gets its name once it is whole, and until then is locked by the
 //! process that writes it: what has no lock was left behind, and is removed. A folder that cannot be written only makes
 //! the next run slower.
+//!
+//! A run that added a store removes those that nobody used for a month, and the longest unused of what is more than the
+//! folder may hold. Who reads one meanwhile has it open, and goes on reading it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
@@ -14,6 +19,14 @@ use super::store::{Index, Store};
 
 /// Changes with what is kept of a layer, and with how; what another release kept may not be what this one asks for.
 const FOLDER: &str = concat!("images-v1-", env!("CARGO_PKG_VERSION"));
+/// How the folders of all releases begin.
+const FOLDERS: &str = "images-v";
+/// Stores that were not used for so long are removed.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A use is noted if the last was longer ago.
+const NOTED: Duration = Duration::from_secs(24 * 3600);
+/// What all stores together may take on the disk, in bytes.
+const MOST: u64 = 4_000_000_000;
 /// What a file is called until it is whole.
 const UNFINISHED: &str = ".new-";
 
@@ -22,6 +35,18 @@ const UNFINISHED: &str = ".new-";
 pub(super) struct Cache {
     /// Absent where none is wanted.
     folder: Option<PathBuf>,
+    /// A store got its name in this run.
+    added: AtomicBool,
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if let Some(root) = self.folder.as_ref().and_then(|folder| folder.parent())
+            && *self.added.get_mut()
+        {
+            bound(root, SystemTime::now(), MOST);
+        }
+    }
 }
 
 /// A store that is being written.
@@ -39,13 +64,14 @@ impl Cache {
         if let Some(folder) = &folder {
             sweep(folder);
         }
-        Self { folder }
+        Self { folder, added: AtomicBool::new(false) }
     }
 
     /// The store of a layer, if it is there and whole.
     pub(super) fn get(&self, digest: &str) -> Option<(Store, Index)> {
         let path = self.path(digest)?;
         let file = File::open(&path).ok()?;
+        note_use(&file);
         let store = Store::open(file);
         if store.is_none() {
             // Damaged on the disk.
@@ -75,7 +101,10 @@ impl Cache {
     pub(super) fn finish(&self, new: New, digest: &str) -> Option<(Store, Index)> {
         let file = match (new, self.path(digest)) {
             (New::Named(file), Some(path)) => match file.persist(&path) {
-                Ok(file) => file,
+                Ok(file) => {
+                    self.added.store(true, Ordering::Relaxed);
+                    file
+                }
                 // Removed or moved meanwhile; the file is open all the same.
                 Err(error) => error.file.into_file(),
             },
@@ -112,5 +141,117 @@ fn sweep(folder: &Path) {
         if left {
             let _ = fs::remove_file(entry.path());
         }
+    }
+}
+
+/// The time of a store is that of its last use.
+fn note_use(file: &File) {
+    let now = SystemTime::now();
+    let used = file.metadata().and_then(|metadata| metadata.modified());
+    if used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > NOTED)) {
+        // In a folder of somebody else it stays as it is.
+        let _ = file.set_modified(now);
+    }
+}
+
+/// Removes stores that are not used any more, and of the others the longest unused beyond `most` bytes.
+fn bound(root: &Path, now: SystemTime, most: u64) {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = |entry: &fs::DirEntry, begin: &str| entry.file_name().to_string_lossy().starts_with(begin);
+    let mut stores: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+    for folder in entries(root).filter(|entry| named(entry, FOLDERS)) {
+        for entry in entries(&folder.path()).filter(|entry| !named(entry, UNFINISHED)) {
+            let Ok(metadata) = entry.metadata() else { continue };
+            if let Some(used) = metadata.modified().ok().filter(|_| metadata.is_file()) {
+                stores.push((used, metadata.len(), entry.path()));
+            }
+        }
+    }
+    // The last used first; a time in the future comes from a wrong clock.
+    stores.sort_by(|a, b| b.cmp(a));
+    let mut kept = 0;
+    for (used, size, path) in stores {
+        let unused = now.duration_since(used).is_ok_and(|age| age > UNUSED);
+        if unused || kept + size > most {
+            let _ = fs::remove_file(path);
+        } else {
+            kept += size;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn store(root: &Path, name: &str, size: u64, days: u32, now: SystemTime) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = File::create(path).unwrap();
+        file.set_len(size).unwrap();
+        file.set_modified(now - DAY * days).unwrap();
+    }
+
+    fn left(root: &Path) -> Vec<String> {
+        let folders = fs::read_dir(root).unwrap().flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+        let mut names: Vec<String> = folders.map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_not_used_goes() {
+        let root = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        for (name, size, days) in [
+            ("images-v1-0.1.0/now", 10, 0),
+            ("images-v1-0.1.0/week", 10, 7),
+            ("images-v1-0.1.0/month", 10, 31),
+            ("images-v1-0.1.0/.new-x", 10, 31),
+            ("images-v0-0.0.9/older", 10, 20),
+            ("images-v0-0.0.9/oldest", 10, 99),
+            ("v2/page", 10, 99),
+        ] {
+            store(root.path(), name, size, days, now);
+        }
+        let open = File::open(root.path().join("images-v1-0.1.0/month")).unwrap();
+        bound(root.path(), now, 1000);
+        assert_eq!(left(root.path()), [".new-x", "now", "older", "page", "week"]);
+        assert_eq!(open.metadata().unwrap().len(), 10);
+        bound(root.path(), now, 25);
+        assert_eq!(left(root.path()), [".new-x", "now", "page", "week"]);
+        // One that is larger than all may be is not kept, and takes no other with it.
+        store(root.path(), "images-v1-0.1.0/huge", 26, 0, now);
+        bound(root.path(), now, 25);
+        assert_eq!(left(root.path()), [".new-x", "now", "page", "week"]);
+    }
+
+    #[test]
+    fn a_use_is_noted() {
+        let root = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        store(root.path(), "images-v1/x", 1, 29, now);
+        note_use(&File::open(root.path().join("images-v1/x")).unwrap());
+        bound(root.path(), now + DAY * 2, 1000);
+        assert_eq!(left(root.path()), ["x"]);
+        bound(root.path(), now + DAY * 40, 1000);
+        assert!(left(root.path()).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_adds_a_store_removes_others() {
+        let root = tempfile::tempdir().unwrap();
+        store(root.path(), &format!("{FOLDER}/old"), 1, 99, SystemTime::now());
+        let cache = Cache::new(Some(root.path()));
+        drop(cache);
+        assert_eq!(left(root.path()), ["old"]);
+        let cache = Cache::new(Some(root.path()));
+        let new = cache.create().unwrap();
+        // No store, but a file all the same.
+        let _ = cache.finish(new, "sha256:00");
+        drop(cache);
+        assert_eq!(left(root.path()), ["sha256-00"]);
     }
 }

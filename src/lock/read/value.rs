@@ -1,6 +1,7 @@
 //! Single values of a lock: takes their text, gives what it stands for, or says why it cannot stand in a lock.
 
-use crate::manifest::{Invalid, without_credentials};
+use crate::manifest::{Invalid, index_address, without_credentials};
+use crate::registry::image_name_fault;
 use crate::version::{ParseError, Pep440};
 
 pub(super) fn invalid(message: String) -> Invalid {
@@ -31,12 +32,16 @@ pub(super) fn named(text: &str) -> Result<String, Invalid> {
     }
 }
 
-/// An address as this program writes it: one word, without credentials.
+/// An address as this program writes it, without credentials.
 pub(super) fn url(text: &str) -> Result<String, Invalid> {
     if without_credentials(text) != text {
         return Err(invalid("the URL of an index carries credentials, which no lock may".into()));
     }
-    word(text)
+    match index_address(text) {
+        Ok(address) if address == text => Ok(address),
+        Ok(_) => Err(invalid("a URL is not written as this program writes it".into())),
+        Err(why) => Err(invalid(format!("`{text}` is not the address of an index: {why}"))),
+    }
 }
 
 pub(super) fn sha256_hex(text: &str) -> Result<String, Invalid> {
@@ -54,12 +59,11 @@ pub(super) fn prefixed_sha256(text: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Name of an image with its tag, in the characters that names of images are made of.
+/// Name of an image with its tag; its digest stands elsewhere.
 pub(super) fn reference(text: &str) -> Result<String, Invalid> {
-    let good = |c: char| c.is_ascii_alphanumeric() || "./:_-".contains(c);
-    match text.chars().all(good) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        true => Ok(text.to_owned()),
-        false => Err(invalid(format!("`{text}` is not the name of an image"))),
+    match image_name_fault(text).or(text.contains('@').then_some("its digest has a key of its own")) {
+        None => Ok(text.to_owned()),
+        Some(why) => Err(invalid(format!("`{text}` is not the name of an image: {why}"))),
     }
 }
 

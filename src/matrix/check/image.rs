@@ -3,6 +3,7 @@
 use super::place::{Step, steps};
 use super::{Book, Findings};
 use crate::diag::{Diagnostic, Evidence};
+use crate::matrix::requirement::{self, Invalid, first, least_cuda};
 use crate::python::PythonVersion;
 use crate::version::CudaRelease;
 
@@ -67,16 +68,19 @@ fn cuda_images(book: &Book<'_>, findings: &mut Findings) {
         }
     }
     for (i, row) in file.requirements.iter().enumerate() {
-        let what = format!("the requirement of CUDA {}", row.cuda);
-        seen.add(what.clone(), what, sheet.at(steps!["requirement", i, "cuda"]), findings);
         book.needs_cuda(row.cuda, findings, || sheet.at(steps!["requirement", i, "cuda"]));
-        let condition = format!("cuda>={}", row.cuda);
-        if row.condition != condition {
-            let message = format!("an image of CUDA {} requires `{condition}`, not `{}`", row.cuda, row.condition);
-            findings.add("matrix-invalid", message, sheet.at(steps!["requirement", i, "condition"]));
+        for (j, platform) in row.platforms.iter().enumerate() {
+            let what = format!("the requirement of CUDA {} on {platform}", row.cuda);
+            seen.add(what.clone(), what, sheet.at(steps!["requirement", i, "platforms", j]), findings);
         }
-        for (j, branch) in row.branches.iter().enumerate() {
-            book.needs_branch(*branch, findings, || sheet.at(steps!["requirement", i, "branches", j]));
+        let place = || sheet.at(steps!["requirement", i, "expression"]);
+        if least_cuda(&row.expression) != Some(row.cuda) {
+            let begin = first(&row.expression);
+            let message = format!("an image of CUDA {} requires `cuda>={}`, not `{begin}`", row.cuda, row.cuda);
+            findings.add("matrix-invalid", message, place());
+        }
+        if let Err(Invalid(condition)) = requirement::check(&row.expression) {
+            findings.add("matrix-invalid", format!("`{condition}` is no condition"), place());
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::place::{Step, steps};
 use super::{Book, Findings};
 use crate::diag::{Evidence, did_you_mean};
+use crate::manifest::index_address;
 use crate::matrix::files::{Files, SINGLE};
 
 /// Folders of the matrix, and how their files end.
@@ -41,9 +42,13 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
             let problem = crate::diag::Diagnostic::error("matrix-duplicate", message, at(i)).and(at(first));
             findings.list.push(problem.fix("remove one of the two"));
         }
-        let scheme = row.url.split_once("://").map(|(scheme, rest)| (scheme, rest.is_empty()));
-        if !matches!(scheme, Some(("http" | "https" | "file", false))) {
-            let message = format!("`{}` is not an http, https or file URL", row.url);
+        let why = match index_address(&row.url) {
+            Ok(address) if address == row.url => None,
+            Ok(address) => Some(format!("it is written {address}")),
+            Err(why) => Some(why),
+        };
+        if let Some(why) = why {
+            let message = format!("`{}` is not the address of an index: {why}", row.url);
             findings.add("matrix-invalid", message, sheet.at(steps!["index", i, "url"]));
         }
         if row.default && rows[..i].iter().any(|other| other.default) {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::python::PythonVersion;
+use crate::python::{Platform, PythonVersion};
 use crate::version::{Cuda, CudaRelease, Glibc};
 
 /// `image/os.toml`
@@ -96,17 +96,16 @@ pub struct DeletedImageRow {
     pub retrieved: String,
 }
 
-/// `NVIDIA_REQUIRE_CUDA` of the images of a CUDA minor.
+/// `NVIDIA_REQUIRE_CUDA` of the images of a CUDA minor, for some platforms.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ImageRequirementRow {
     /// The minor.
     pub cuda: Cuda,
-    /// What the driver has to meet: `cuda>=12.8`, a driver that supports that CUDA natively.
-    pub condition: String,
-    /// Older driver branches that will do too, for GPUs of the brands that the image lists with them.
-    #[serde(default)]
-    pub branches: Vec<u32>,
+    /// The platforms whose images have it.
+    pub platforms: Vec<Platform>,
+    /// All of it: `cuda>=12.8 brand=tesla,driver>=535,driver<536 ...`.
+    pub expression: String,
     /// Where it is from.
     pub source: String,
     /// When that was read.

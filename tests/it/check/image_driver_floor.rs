@@ -5,6 +5,7 @@ use std::fs;
 
 use gpulock::check::Findings;
 use gpulock::diag::Severity;
+use gpulock::python::Platform;
 
 use super::venv::{Question, ask, assert_quiet, the_finding, the_problem, words};
 
@@ -24,7 +25,7 @@ fn check(variables: &[(&str, &str)], gpu: &str, driver: &str) -> Findings {
     ask(image.path(), &variables, image.path(), &question)
 }
 
-fn requires<'a>(requirement: &'a str) -> [(&'a str, &'a str); 1] {
+fn requires(requirement: &str) -> [(&str, &str); 1] {
     [("NVIDIA_REQUIRE_CUDA", requirement)]
 }
 
@@ -41,7 +42,13 @@ fn fires() {
         let findings = check(&requires(requirement), gpu, driver);
         let found = words(the_problem(&findings, CODE));
         let first = requirement.split(' ').next().unwrap();
-        for said in ["does not start this image on driver", driver, gpu, &format!("requires {first}"), "NVIDIA_DISABLE_REQUIRE=1"] {
+        for said in [
+            "does not start this image on driver",
+            driver,
+            gpu,
+            &format!("requires {first}"),
+            "NVIDIA_DISABLE_REQUIRE=1",
+        ] {
             assert!(found.contains(said), "{said}: {found}");
         }
     }
@@ -51,6 +58,18 @@ fn fires() {
     assert!(words(the_problem(&findings, CODE)).contains("`nonsense` is no condition"));
     let findings = check(&[("CUDA_VERSION", "12.8.1")], "A100", "550.54.15");
     assert!(words(the_problem(&findings, CODE)).contains("requires cuda>=12.8"));
+}
+
+/// What images of nvidia/cuda 12.8 set, whole.
+#[test]
+fn reads_what_the_matrix_holds() {
+    let matrix = gpulock::matrix::Matrix::embedded();
+    let row = matrix.image().unwrap().requirement("12.8".parse().unwrap(), Platform::LinuxX86_64).unwrap();
+    let requires = requires(&row.expression);
+    assert_quiet(&check(&requires, "A100", "535.161.08"), CODE);
+    assert_quiet(&check(&requires, "RTX A6000", "535.161.08"), CODE);
+    let findings = check(&requires, "RTX 4090", "535.161.08");
+    assert!(words(the_problem(&findings, CODE)).contains("names no exception for them"));
 }
 
 /// The brand of a GPU for data centres depends on its driver and on the runtime.

@@ -22,6 +22,7 @@ mod env_variable;
 mod executable_stack;
 mod glibc_too_new;
 pub mod gpu_code;
+mod image_driver_floor;
 mod level;
 mod library_modified;
 mod library_unreadable;

@@ -112,7 +112,7 @@ fn what_is_not_what_it_is_named_by_is_refused() {
     });
     ran.code(2).says(&["error[image-missing-tag]", "blobs/sha256:", "HTTP status 404"]);
     let (_, ran) = run(|_, _| reply(200, "", " ".repeat(5 << 20)));
-    ran.code(2).says(&["error[image-registry]", "more than 4194304 bytes"]);
+    ran.code(2).says(&["error[image-registry]", "larger than 4194304 bytes"]);
     let (_, ran) = run(|_, _| reply(403, "", ""));
     ran.code(2).says(&["error[image-unauthorized]"]);
 }

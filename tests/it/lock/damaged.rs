@@ -153,6 +153,12 @@ fn names_and_addresses_are_words() {
         ("name = \"cluster\"", "name = \"t\\n--extra-index-url http://evil/\""),
         ("url = \"https://", "url = \"https://user:secret@"),
         ("url = \"https://", "url = \"https://x --trusted-host "),
+        ("url = \"https://pypi.invalid/simple\"", "url = \"-r/etc/passwd\""),
+        ("url = \"https://pypi", "url = \"file://pypi"),
+        ("url = \"https://pypi", "url = \"HTTPS://pypi"),
+        ("pypi.invalid/simple", "pypi.invalid/${HOME}"),
+        ("pypi.invalid/simple", "pypi.invalid/a'b"),
+        ("pypi.invalid/simple", "pypi.invalid/a\\\\b"),
     ] {
         let text = SAMPLE.replacen(good, bad, 1);
         assert_ne!(text, SAMPLE, "{good}");

@@ -75,11 +75,11 @@ fn targets_come_and_go() {
 
 #[test]
 fn a_pull_request_has_a_table() {
-    let text = between(|text| {
-        let text = text.replace("floor = \"525.60.13\"", "floor = \"580.65.06\"");
-        text.replace("cudnn = \"9.10.2.21\"", "cudnn = \"9.11.0\"")
-            .replace("url = \"https://pypi", "url = \"https://py|pi")
-    });
+    let old = Lock::parse(SAMPLE, "old.lock").unwrap();
+    let new = SAMPLE.replace("floor = \"525.60.13\"", "floor = \"580.65.06\"");
+    let mut new = Lock::parse(&new.replace("cudnn = \"9.10.2.21\"", "cudnn = \"9.11.0\""), "new.lock").unwrap();
+    new.indexes.insert("pypi".into(), "https://py|pi.invalid/simple".into());
+    let text = LockDiff::new(&old, &new);
     assert_eq!(
         diff::markdown(&text),
         "### target cluster\n\n**driver floor 525.60.13 -\\> 580.65.06: machines with an older one drop out**\n\n\

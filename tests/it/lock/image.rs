@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gpulock::lock::{Image, Lock, Reference, Target, Tier, choose_image};
+use gpulock::diag::Severity;
+use gpulock::lock::{Image, Lock, Reference, Target, Tier, base_driver, choose_image};
 use gpulock::matrix::{CudaImage, Matrix};
+use gpulock::python::Platform;
 
 use super::SAMPLE;
 
@@ -94,16 +96,78 @@ fn a_python_without_an_image_comes_from_uv() {
     assert_eq!((named(&image.base), named(&image.uv)), ("debian:bookworm-slim", "ghcr.io/astral-sh/uv:0.13.0"));
 }
 
+/// The sample on another GPU and driver.
+fn on(gpu: &str, sm: &str, driver: &str) -> Target {
+    let mut target = target();
+    target.gpus[0].name = gpu.into();
+    target.gpus[0].sm = sm.into();
+    target.gpus.truncate(1);
+    target.driver.given = Some(driver.into());
+    target.driver.tier = Some(Tier::MinorVersion);
+    target
+}
+
 #[test]
-fn a_base_that_asks_for_a_newer_driver_is_told() {
-    let mut older = target();
-    older.driver.given = Some("550.54.15".into());
-    older.driver.tier = Some(Tier::MinorVersion);
-    let (image, warning) = chosen(&older, "", "base");
-    let (code, words) = warning.unwrap();
-    assert!(image.base.is_some() && code == "image-driver-floor");
-    assert!(words.contains("requires cuda>=12.8 (driver 570.26 or later), and driver 550.54.15 is older"), "{words}");
-    assert_eq!(chosen(&older, "", "slim").1, None);
+fn a_base_is_judged_by_all_that_it_requires() {
+    // What images of CUDA 12.8 require: cuda>=12.8, or branches 470, 535, 550, 560 and 565 for every brand but GeForce.
+    for (gpu, sm, driver, expected) in [
+        ("A100", "sm_80", "535.161.08", None),
+        ("A100", "sm_80", "550.54.15", None),
+        ("A100", "sm_80", ">=535", None),
+        ("RTX A6000", "sm_86", "535.161.08", None),
+        ("RTX 4090", "sm_89", "570.26", None),
+        ("A100", "sm_80", "530.30.02", Some("refuses to start it")),
+        ("A100", "sm_80", "525.60.13", Some("refuses to start it")),
+        ("RTX 4090", "sm_89", "535.161.08", Some("refuses to start it")),
+        // A capability alone is that of GPUs of several brands.
+        ("8.6", "sm_86", "535.161.08", Some("depends on the brand")),
+    ] {
+        let target = on(gpu, sm, driver);
+        let (image, mut warnings) = choose_image(&target, &ask("", "base"), &Matrix::embedded()).unwrap();
+        assert!(image.base.is_some() && image.requires.as_deref() == Some("cuda>=12.8"));
+        let Some(expected) = expected else {
+            assert!(warnings.is_empty(), "{gpu} {driver}: {warnings:?}");
+            continue;
+        };
+        let warning = warnings.pop().unwrap_or_else(|| panic!("{gpu} {driver}"));
+        let severity = if expected.starts_with("refuses") { Severity::Warning } else { Severity::Note };
+        assert_eq!((warning.code, warning.severity), ("image-driver-floor", severity), "{gpu} {driver}");
+        let words = format!("{} {:?} {:?}", warning.message, warning.evidence, warning.fix);
+        for said in
+            [expected, "requires cuda>=12.8 (driver 570.26 or later)", gpu, driver, "R470, R535, R550, R560, R565"]
+        {
+            assert!(words.contains(said), "{said}: {words}");
+        }
+        assert!(words.contains("NVIDIA_DISABLE_REQUIRE=1"), "{words}");
+        assert_eq!(chosen(&target, "", "slim").1, None);
+    }
+}
+
+#[test]
+fn images_of_other_platforms_require_what_they_require() {
+    let older = |platform: Platform| {
+        let mut target = on("A100", "sm_80", "535.161.08");
+        target.platform = platform;
+        target.cuda = Some("12.3".parse().unwrap());
+        target.variant = "cu123".into();
+        chosen(&target, "", "base").1
+    };
+    assert_eq!(older(Platform::LinuxX86_64), None);
+    assert!(older(Platform::LinuxAarch64).unwrap().1.contains("requires CUDA>=12.3 (driver 545.23.06 or later)"));
+}
+
+#[test]
+fn the_drivers_that_a_base_starts_on() {
+    let of = |gpu: &str, sm: &str, flavor: &str| {
+        let mut target = on(gpu, sm, "570.26");
+        target.image = Some(chosen(&target, "", flavor).0);
+        base_driver(&target, &Matrix::embedded()).unwrap().map(|base| (base.least.to_string(), base.branches))
+    };
+    // R470 is below the floor of the wheels.
+    assert_eq!(of("A100", "sm_80", "base"), Some(("570.26".into(), vec![535, 550, 560, 565])));
+    assert_eq!(of("RTX 4090", "sm_89", "devel"), Some(("570.26".into(), vec![])));
+    assert_eq!(of("A100", "sm_80", "slim"), None);
+    assert_eq!(base_driver(&target(), &Matrix::embedded()).unwrap(), None);
 }
 
 #[test]

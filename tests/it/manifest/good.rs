@@ -124,7 +124,7 @@ fn pyproject_has_the_same_tables() {
 #[test]
 fn dotted_and_inline_tables_are_tables() {
     let text = "stack.torch = '2.8'\ntarget.a = { gpus = ['A100'], driver = '580' }\nindex = [{ name = 'x', url = \
-                'file:///srv/simple', packages = ['torch'] }]\n";
+                'https://index.invalid/simple', packages = ['torch'] }]\n";
     let manifest = parse(text, "gpulock.toml").expect("good");
     assert_eq!((manifest.targets.len(), manifest.indexes.len()), (1, 1));
 }

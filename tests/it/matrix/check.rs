@@ -92,7 +92,7 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("gpu.toml", "\"12.1\"", "\"12.0\"", "matrix-duplicate", "\"12.0\"", "12.0 is there twice"),
     ("index.toml", "\"torch-cu126\"", "\"torch-cu118\"", "matrix-duplicate", "\"torch-cu118\"", "there twice"),
     ("index.toml", "default = true", "default = false", "matrix-invalid", "index.toml: ", "no index is the default"),
-    ("index.toml", "https://", "gopher://", "matrix-invalid", "\"gopher://", "not an http, https or file URL"),
+    ("index.toml", "https://", "gopher://", "matrix-invalid", "\"gopher://", "not the address of an index"),
     ("image/os.toml", "\"ubuntu:22.04\"", "\"ubuntu:20.04\"", "matrix-duplicate", "\"ubuntu:20.04\"", "is there twice"),
     ("image/os.toml", "\"3.10\"", "\"three\"", "matrix-invalid", "\"three\"", "a Python version"),
     (
@@ -113,11 +113,11 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ),
     (
         "image/nvidia-cuda.toml",
-        "\"cuda>=12.8\"",
-        "\"cuda>=12.7\"",
+        "\"cuda>=11.2\"",
+        "\"cuda>=11.1\"",
         "matrix-invalid",
-        "\"cuda>=12.7\"",
-        "requires `cuda>=12.8`",
+        "\"cuda>=11.1\"",
+        "requires `cuda>=11.2`",
     ),
     ("image/nvidia-cuda.toml", "\"11.1.1\"", "\"11.0.3\"", "matrix-duplicate", "\"ubuntu20.04\"", "CUDA 11.0.3 for"),
     ("image/python.toml", "\"3.8\", \"3.9\"", "\"3.8\", \"3.8\"", "matrix-duplicate", "\"3.8\"", "Python 3.8 on"),
@@ -141,7 +141,15 @@ const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("image/nvidia-cuda.toml", "\"11.1.1\"", "\"11.1.9\"", "matrix-reference", "\"11.1.9\"", "CUDA 11.1.9 is not"),
     ("image/nvidia-cuda.toml", "\"ubi8\"", "\"ubi7\"", "matrix-reference", "\"ubi7\"", "no system of os.toml"),
     ("image/python.toml", "os = \"debian13\"", "os = \"debian14\"", "matrix-reference", "\"debian14\"", "no system of"),
-    ("image/nvidia-cuda.toml", "branches = [450, 470]", "branches = [471]", "matrix-reference", "471", "branch 471"),
+    (
+        "image/nvidia-cuda.toml",
+        "driver<419\"",
+        "driver<x\"",
+        "matrix-invalid",
+        "driver<x\"",
+        "`driver<x` is no condition",
+    ),
+    ("image/nvidia-cuda.toml", "[\"linux-aarch64\"]", "[\"linux-x86_64\"]", "matrix-duplicate", "", "on linux-x86_64"),
     // Names.
     ("gpu.toml", "\"A100 80GB PCIe\"", "\"A100 PCIe\", \"NVIDIA RTX 5090\"", "matrix-collision", "", "same name"),
     // The snapshot.

@@ -1,6 +1,7 @@
 //! The registry client against servers on loopback, and on request against the real index.
 
 mod cache;
+mod helper;
 mod local;
 mod names;
 mod network;

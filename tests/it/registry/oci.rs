@@ -25,6 +25,12 @@ fn index() -> Vec<u8> {
     json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry("amd64"), entry("arm64")]}).to_string().into()
 }
 
+/// A manifest of one image.
+fn single() -> Vec<u8> {
+    let config = json!({"mediaType": "application/vnd.oci.image.config.v1+json", "digest": sha256(b"x"), "size": 1});
+    json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": []}).to_string().into()
+}
+
 /// Registries with the Docker configuration in `folder`, and every image of docker.io asked for at `mirror`.
 fn registries(folder: &Path, mirror: Option<&str>) -> Result<Registries, Failure> {
     let folder = folder.to_str().unwrap().to_owned();
@@ -62,7 +68,7 @@ fn manifest(media: &str, body: Vec<u8>) -> Reply {
 fn of_an_index_its_own_digest() {
     let server = Server::start(|seen| match &*seen.path {
         "/v2/nvidia/cuda/manifests/1" => manifest(INDEX, index()),
-        "/v2/one/manifests/1" => manifest(MANIFEST, json!({"schemaVersion": 2, "layers": []}).to_string().into()),
+        "/v2/one/manifests/1" => manifest(MANIFEST, single()),
         _ => reply(404, "", ""),
     });
     let found = ask(&server.url, "nvidia/cuda:1").unwrap();
@@ -160,8 +166,8 @@ fn what_a_registry_says_is_not_taken_on_trust() {
         "/v2/lies/manifests/1" => reply(200, INDEX, index()).header("Docker-Content-Digest", sha256(b"else")),
         "/v2/text/manifests/1" => reply(200, "text/html", "<html>"),
         "/v2/arm/manifests/1" => {
-            let entry = json!({"platform": {"os": "linux", "architecture": "arm64"}});
-            manifest(INDEX, json!({"manifests": [entry]}).to_string().into())
+            let entry = json!({"digest": sha256(b"x"), "platform": {"os": "linux", "architecture": "arm64"}});
+            manifest(INDEX, json!({"schemaVersion": 2, "manifests": [entry]}).to_string().into())
         }
         "/v2/digest/manifests/1" => reply(401, "", "").header("WWW-Authenticate", "Digest realm=\"x\""),
         "/v2/elsewhere/manifests/1" => {
@@ -182,6 +188,137 @@ fn what_a_registry_says_is_not_taken_on_trust() {
     refused(of("down"), "image-registry", &["cannot be asked", "503", "--registry-mirror"]);
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     refused(ask(&format!("http://{gone}"), "a:1"), "image-registry", &["cannot be asked"]);
+}
+
+#[test]
+fn only_a_manifest_has_a_digest() {
+    let server = Server::start(|seen| match seen.path.split('/').nth(2).unwrap() {
+        "object" => reply(200, "application/json", "{}"),
+        "page" => reply(200, INDEX, json!({"errors": [{"code": "DENIED"}]}).to_string()),
+        "old" => reply(200, "", json!({"schemaVersion": 1, "fsLayers": []}).to_string()),
+        "both" => {
+            let mut both: Value = serde_json::from_slice(&single()).unwrap();
+            both["manifests"] = json!([]);
+            reply(200, INDEX, both.to_string())
+        }
+        _ => reply(200, "application/octet-stream", index()),
+    });
+    let of = |image: &str| ask(&server.url, image);
+    refused(
+        of("object:1"),
+        "image-registry",
+        &["the answer is no manifest", "2 bytes of application/json", "no schemaVersion"],
+    );
+    refused(of("page:1"), "image-registry", &["the answer is no manifest", "no schemaVersion"]);
+    refused(of("old:1"), "image-registry", &["of no type", "schemaVersion is 1, not 2"]);
+    refused(of("both:1"), "image-registry", &["an index and a manifest at once"]);
+    // The type that the server names for a good one does not matter.
+    assert_eq!(of("good:1").unwrap().digest, sha256(&index()));
+    assert_eq!(of(&format!("good@{}", sha256(&index()))).unwrap().digest, sha256(&index()));
+    let other = format!("good@{}", sha256(b"x"));
+    refused(of(&other), "image-digest-mismatch", &["not the manifest that it is said to be"]);
+    let before = server.seen().len();
+    for text in ["-x", "--help", "a b", "A:1", "a@sha256:00", "../a"] {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = registries(folder.path(), None).unwrap().digest(text, Platform::LinuxX86_64);
+        refused(answer, "image-name", &["is not the name of an image"]);
+    }
+    assert_eq!(server.seen().len(), before);
+}
+
+/// Asks for a login whatever is sent, and gives tokens to everyone.
+fn never_content(seen: &Seen, url: &str) -> Reply {
+    match seen.path.starts_with("/token") {
+        true => reply(200, "", json!({"token": "t"}).to_string()),
+        false => reply(401, "", "").header("WWW-Authenticate", format!("Bearer realm=\"{url}/token\"")),
+    }
+}
+
+#[test]
+fn a_registry_that_is_never_content_is_left() {
+    let url: std::sync::Arc<std::sync::OnceLock<String>> = Default::default();
+    let own = std::sync::Arc::clone(&url);
+    let server = Server::start(move |seen| never_content(seen, own.get().unwrap()));
+    url.set(server.url.clone()).unwrap();
+    refused(ask(&server.url, "a:1"), "image-unauthorized", &["HTTP status 401"]);
+    assert_eq!(server.seen().len(), 3);
+    let folder = tempfile::tempdir().unwrap();
+    let registries = registries(folder.path(), None).unwrap();
+    let failure = registries.image(&at(&server.url, "a:1")).map(|_| ()).unwrap_err();
+    assert_eq!(failure.diagnostics[0].code, "image-unauthorized");
+    assert!(format!("{failure:?}").contains("though what it asks for was sent"));
+    assert_eq!(server.seen().len(), 6);
+}
+
+#[test]
+fn a_login_goes_to_no_other_host_without_tls() {
+    let other = Server::start(|_| reply(200, "", json!({"token": "t"}).to_string()));
+    // The same machine by another name.
+    let realm = other.url.replace("127.0.0.1", "localhost");
+    let server = Server::start(move |_| {
+        reply(401, "", "").header("WWW-Authenticate", format!("Bearer realm=\"{realm}/token\""))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let host = server.url.trim_start_matches("http://");
+    let config = json!({"auths": {host: {"auth": "bWU6c2VjcmV0"}}});
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    let answer = registries(folder.path(), None).unwrap().digest(&at(&server.url, "a:1"), Platform::LinuxX86_64);
+    refused(answer, "image-unauthorized", &["without TLS, at http://localhost:"]);
+    assert!(other.seen().is_empty());
+}
+
+#[test]
+fn where_a_redirect_leads_is_told() {
+    let server = Server::start(|seen| match seen.path.split('/').nth(2).unwrap() {
+        "file" => reply(302, "", "").header("Location", "file:///etc/passwd"),
+        "mail" => reply(307, "", "").header("Location", "mailto:a@b"),
+        "nowhere" => reply(302, "", ""),
+        "teapot" => reply(418, "", ""),
+        _ => reply(302, "", "").header("Location", seen.path.clone()),
+    });
+    for (image, words) in [
+        ("file:1", "302"),
+        ("mail:1", "redirects to where nothing can be asked"),
+        ("nowhere:1", "302"),
+        ("teapot:1", "418"),
+        ("round:1", "redirect"),
+    ] {
+        refused(ask(&server.url, image), "image-registry", &[words]);
+    }
+    assert!(server.count("/v2/round/manifests/1") <= 11);
+}
+
+/// All steps have one end: 1.5 s, of which each takes 0.4 s at least.
+#[test]
+fn slow_steps_have_one_end() {
+    let wait = (Duration::from_millis(400), Duration::ZERO);
+    let server = Server::start(move |_| Reply { wait, ..reply(503, "", "") });
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap().to_owned();
+    let env = move |name: &str| (name == "DOCKER_CONFIG").then(|| folder.clone());
+    let mut options = Options::from_environment([], &env).unwrap();
+    let (connect, read) = (Duration::from_secs(5), Duration::from_millis(500));
+    options.timing = Timing { connect, read, retries: 1000, backoff: Duration::from_millis(1) };
+    let registries = Registries::new(options, &env, &[]).unwrap();
+    let answer = registries.digest(&at(&server.url, "a:1"), Platform::LinuxX86_64);
+    refused(answer, "image-registry", &["cannot be asked", "given up after 1.5s"]);
+    assert!(server.seen().len() <= 4, "{}", server.seen().len());
+}
+
+#[test]
+fn dockers_configuration_may_say_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in [
+        "",
+        " \n",
+        "null",
+        "{}",
+        r#"{"auths": null, "credsStore": null, "credHelpers": null}"#,
+        r#"{"auths": {"x": null, "y": {"auth": null}}, "credHelpers": {"x": null}}"#,
+    ] {
+        std::fs::write(folder.path().join("config.json"), text).unwrap();
+        assert!(registries(folder.path(), None).is_ok(), "{text}");
+    }
 }
 
 /// Debian's docker-registry.

@@ -7,8 +7,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::matrix::schema::GpuClass;
-use crate::version::Cuda;
+use super::schema::GpuClass;
+use super::{CudaFacts, Gpu};
+use crate::version::{Cuda, Driver};
 
 /// What a machine has; what is not known is taken to be right, as the container runtime takes it.
 #[derive(Debug, Clone, Default)]
@@ -64,12 +65,75 @@ pub fn first(requirement: &str) -> &str {
 
 /// The CUDA that a requirement begins with, as those of nvidia/cuda do: 12.8 of `cuda>=12.8 brand=..`.
 pub fn least_cuda(requirement: &str) -> Option<Cuda> {
-    first(requirement).strip_prefix("cuda>=")?.parse().ok()
+    // Names of conditions have no case.
+    let (name, cuda) = first(requirement).split_once(">=")?;
+    cuda.parse().ok().filter(|_| name.eq_ignore_ascii_case("cuda"))
+}
+
+/// The driver branches that a requirement names besides: 450 of `brand=tesla,driver>=450,driver<451`, each once.
+pub fn branches(requirement: &str) -> Vec<u32> {
+    let lower =
+        |group: &str| group.split(',').find_map(|part| part.strip_prefix("driver>=")?.split('.').next()?.parse().ok());
+    let mut branches: Vec<u32> = requirement.split(' ').filter_map(lower).collect();
+    branches.sort_unstable();
+    branches.dedup();
+    branches
 }
 
 /// That a requirement is not in the language, with the condition that is not: no container is started then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid(pub String);
+
+/// Reads every condition of a requirement.
+///
+/// # Errors
+/// The first condition that is none.
+pub fn check(requirement: &str) -> Result<(), Invalid> {
+    let (cuda, driver, arch) = (Some("1".to_owned()), Some("1".to_owned()), Some("1".to_owned()));
+    let host = Host { cuda, driver, arch, brand: Some("unknown") };
+    let mut conditions = requirement.split([' ', ',']).filter(|condition| !condition.is_empty());
+    conditions.try_for_each(|one| holds(one, &host).map(drop).ok_or_else(|| Invalid(one.to_owned())))
+}
+
+/// A GPU on which nothing is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused<'g> {
+    /// The GPU; absent where none was named.
+    pub gpu: Option<&'g Gpu>,
+    /// It is so whatever the driver calls the GPU; else the brand decides.
+    pub certain: bool,
+}
+
+/// The GPUs, of `gpus`, for which a requirement is not met with a driver. Where there are none, any may be meant.
+///
+/// # Errors
+/// As [`is_met`].
+pub fn refused<'g>(
+    requirement: &str,
+    gpus: &'g [Gpu],
+    driver: &Driver,
+    facts: &CudaFacts,
+) -> Result<Vec<Refused<'g>>, Invalid> {
+    // A branch that came out after the matrix supports a CUDA that is not known here.
+    let newest = facts.branches.iter().map(|row| row.branch).max();
+    let known = newest.is_some_and(|newest| driver.major() <= newest);
+    let cuda = facts.native_cuda(driver).filter(|_| known).map(|cuda| cuda.to_string());
+    let mut refused = Vec::new();
+    for gpu in gpus.iter().map(Some).chain(gpus.is_empty().then_some(None)) {
+        let host = |brand| Host {
+            cuda: cuda.clone(),
+            driver: Some(driver.to_string()),
+            arch: gpu.map(|gpu| gpu.capability.to_string()),
+            brand: Some(brand),
+        };
+        let met = brands(gpu.and_then(|gpu| gpu.class)).iter().map(|brand| is_met(requirement, &host(brand)));
+        let met: Vec<bool> = met.collect::<Result<_, _>>()?;
+        if met.contains(&false) {
+            refused.push(Refused { gpu, certain: !met.contains(&true) });
+        }
+    }
+    Ok(refused)
+}
 
 /// Whether a machine meets a requirement.
 ///
@@ -177,6 +241,8 @@ mod tests {
         {
             assert!(met(text).is_err(), "{text}");
         }
+        assert!(check("cuda>=12.8 brand=tesla,driver>=535,driver<536").is_ok());
+        assert_eq!(check("cuda>=12.4 brand=tesla,driver>=5x"), Err(Invalid("driver>=5x".into())));
         // What comes behind the group that holds is not looked at.
         assert_eq!(met("cuda>=12.4 oops"), Ok(true));
         assert_eq!(is_met("cuda>=99,brand=x,arch>=99", &Host::default()), Ok(true));
