@@ -61,7 +61,9 @@ pub struct CoreFile {
     pub ranges: Vec<(u64, u64)>,
     /// Whether any of its mappings may be executed.
     pub executable: bool,
-    /// Build id of what was mapped, in hexadecimal; `None` where the core has not kept the beginning of the file.
+    /// Its beginning as it was mapped, a page at most; empty where the core has not kept that.
+    pub start: Vec<u8>,
+    /// Build id of what was mapped, in hexadecimal.
     pub build_id: Option<String>,
 }
 
@@ -102,7 +104,8 @@ impl Core {
         }
         for file in &mut core.files {
             file.executable = file.ranges.iter().any(|(begin, _)| memory.may_execute(*begin));
-            file.build_id = file.ranges.first().and_then(|(begin, _)| memory.build_id(*begin));
+            file.start = file.ranges.first().and_then(|(begin, _)| memory.bytes(*begin, PAGE)).unwrap_or_default();
+            file.build_id = build_id(&file.start);
         }
         let phdr = auxiliary.get(&AT_PHDR);
         core.program = phdr.and_then(|address| core.files.iter().position(|file| file.has(*address)));
@@ -183,11 +186,19 @@ fn files(content: &[u8]) -> Result<Vec<CoreFile>, Unreadable> {
         let at = *known.entry(name).or_insert(files.len());
         if at == files.len() {
             let path = PathBuf::from(OsStr::from_bytes(name));
-            files.push(CoreFile { path, ranges: Vec::new(), executable: false, build_id: None });
+            files.push(CoreFile { path, ranges: Vec::new(), executable: false, start: Vec::new(), build_id: None });
         }
         files[at].ranges.push(range);
     }
     Ok(files)
+}
+
+/// The build id of the ELF file that begins so.
+fn build_id(start: &[u8]) -> Option<String> {
+    let source = Source::new(&start);
+    let header = layout::header(&source).ok()?;
+    let segments = layout::segments(&source, &header, header.e_phnum.into(), u16::MAX.into()).ok()?;
+    notes::build_id(&source, &segments).ok()?
 }
 
 /// The memory of the process, as far as the core has it.
@@ -214,18 +225,6 @@ impl Memory<'_, '_> {
         let inside = address - segment.p_vaddr;
         let size = size.min(segment.p_filesz.checked_sub(inside)?);
         self.source.bytes(segment.p_offset.checked_add(inside)?, size, "memory").ok()
-    }
-
-    /// The build id of the ELF file that is mapped from its beginning at `address`.
-    fn build_id(&self, address: u64) -> Option<String> {
-        let page = self.bytes(address, PAGE)?;
-        {
-            let (page, most) = (page.as_slice(), u64::from(u16::MAX));
-            let source = Source::new(&page);
-            let header = layout::header(&source).ok()?;
-            let segments = layout::segments(&source, &header, header.e_phnum.into(), most).ok()?;
-            notes::build_id(&source, &segments).ok()?
-        }
     }
 
     /// What lies before the program's name, which ends the strings: variables, and before them the arguments.

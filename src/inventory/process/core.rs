@@ -11,7 +11,7 @@ use super::super::{Inventory, Options, Root, file, parallel, shown};
 use super::mapped::MappedFile;
 use super::{Death, Process, assemble};
 use crate::diag::Failure;
-use crate::elf::{Core, CoreFile, Problem, Unreadable};
+use crate::elf::{Core, CoreFile, Problem, ReadAt, Unreadable};
 
 /// How often a core file comes packed, by what its name ends with, and what unpacks it.
 const PACKED: [(&str, &str); 4] = [("zst", "zstd -d"), ("lz4", "lz4 -d"), ("xz", "xz -d"), ("gz", "gzip -d")];
@@ -66,17 +66,25 @@ impl Inventory {
     }
 }
 
-/// The file of that path, if it is the one that was mapped, by its build id as far as the core has kept it.
+/// The file of that path, if it is the one that was mapped.
 fn find(root: &Root, mapped: &CoreFile) -> MappedFile {
     let content = root.resolve(&mapped.path).ok().and_then(|inside| {
         let outside = root.outside(&inside)?;
         let metadata = fs::metadata(&outside).ok().filter(fs::Metadata::is_file)?;
-        let is_it = mapped.build_id.as_ref().is_none_or(|build_id| {
-            file::read_object(&outside).is_ok_and(|object| object.build_id.as_ref() == Some(build_id))
-        });
-        is_it.then_some((outside, metadata))
+        is_it(&outside, mapped).then_some((outside, metadata))
     });
     MappedFile { path: mapped.path.clone(), deleted: false, ready: true, content }
+}
+
+/// Whether a file is the one that was mapped, as far as the core has kept what tells: by its build id, else by how it
+/// begins, where the sizes of all its parts are.
+fn is_it(path: &Path, mapped: &CoreFile) -> bool {
+    let build_id = || file::read_object(path).ok().and_then(|object| object.build_id);
+    if let Some((was, is)) = mapped.build_id.as_ref().and_then(|was| Some((was, build_id()?))) {
+        return *was == is;
+    }
+    let mut start = vec![0; mapped.start.len()];
+    OpenFile::open(path).is_ok_and(|file| file.read_at(0, &mut start).is_ok()) && start == mapped.start
 }
 
 fn unopened(given: &str, error: &io::Error) -> Failure {

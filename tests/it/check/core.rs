@@ -163,6 +163,18 @@ fn what_is_gone_is_said() {
     assert!(only.message.contains(said), "{}", only.message);
 }
 
+/// Another file of that name is not what was loaded, with a build id or without.
+#[test]
+fn what_was_replaced_is_said() {
+    let venv = Venv::with_torch();
+    let core = Core::with_torch(&venv);
+    let bytes = core.bytes();
+    venv.put(NCCL, &Elf::library("libnccl.so.2").needed(&["libnowhere.so.1"]));
+    let found = judge(&core.write(&bytes).unwrap(), Path::new("/"), &Question::default());
+    let codes: Vec<&str> = found.findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["deleted-mapping"], "{:?}", found.findings);
+}
+
 #[test]
 fn of_another_machine() {
     let venv = Venv::with_torch();
