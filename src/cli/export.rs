@@ -125,8 +125,12 @@ fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result<A
     let project = whole.file_name().map_or_else(|| "project".into(), |name| name.to_string_lossy().into_owned());
     let beside = Beside { pyproject: &old, project: &project, ..Beside::default() };
     let text = render::render(Format::Uv, lock, args.target.as_deref(), &beside)?;
-    if globals.output.is_some() {
+    // In place, whether `-o` names it too or not.
+    let elsewhere = globals.output.as_ref().is_some_and(|output| !write::is_same(output, &file));
+    if elsewhere {
         output::write(globals, &text)?;
+    } else if globals.output.is_some() {
+        write::atomically(&file, &text)?;
     } else if text == old {
         let same = format!("{} is up to date\n", file.display());
         output::written(globals, &[], &same)?;

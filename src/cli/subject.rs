@@ -9,6 +9,7 @@ use clap::Args as ClapArgs;
 use super::progress::Bytes;
 use super::{Globals, image, source};
 use crate::diag::Failure;
+use crate::file;
 use crate::inventory::image::{Blob, Blobs, Choice, Image, ImageOptions};
 use crate::inventory::process::{self, ProcFs};
 use crate::inventory::{Inventory, Options};
@@ -94,7 +95,11 @@ impl Reader<'_> {
             watch: &watch,
         };
         let given = subject.display().to_string();
-        let image = match Place::of(subject) {
+        let place = Place::of(subject);
+        if let Place::Path(path) | Place::Archive(path) | Place::Sif(path) = place {
+            file::mark_input(path);
+        }
+        let image = match place {
             Place::Path(path) => return Inventory::read(path, options),
             Place::Archive(path) => Image::of_archive(&given, path, &how)?,
             Place::Layout(path) => Image::of_layout(&given, path, &how)?,

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::Value;
-use minijinja::value::Serde;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::options::Options;
 use crate::lock::{Code, DEFAULT_INDEX, Image, Lock, Reference, SLIM, Target, Tier};
@@ -128,7 +127,7 @@ struct OptionValues<'l> {
 pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &Options) -> Value {
     let shown = |value: Option<&dyn ToString>| value.map(ToString::to_string);
     let capabilities = capabilities(target);
-    Value::from(Serde(Context {
+    let values = serde_json::to_value(Context {
         target: TargetValues {
             name: &target.name,
             platform: target.platform.to_string(),
@@ -168,7 +167,9 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             command: &options.command,
             constraint: options.constraint.as_deref(),
         },
-    }))
+    });
+    // Names, strings and numbers alone: there is nothing that JSON could not hold.
+    values.unwrap_or_default()
 }
 
 impl<'l> ImageValues<'l> {

@@ -1,5 +1,7 @@
 //! What other tools read, made from the lock alone: what is not in the lock cannot reach it.
 
+mod apart;
+mod blocks;
 mod constraints;
 mod context;
 pub mod dockerfile;
@@ -17,6 +19,7 @@ mod uv;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use apart::{Fault, Task, render_apart};
 pub use format::{FILES, FileFormat, Format};
 pub use options::{Opt, Options};
 pub use template::Template;
