@@ -78,7 +78,10 @@ pub fn with_image(target: &Target, matrix: &Matrix) -> Result<Target, Failure> {
 }
 
 /// An image for a lock that names none: what `[image]` without any key would give.
-fn usual_image(target: &mut Target, globals: &Globals) -> Result<(), Failure> {
+///
+/// # Errors
+/// No image is known for it.
+pub fn usual_image(target: &mut Target, globals: &Globals) -> Result<(), Failure> {
     let (image, warnings) = choose_image(target, &BTreeMap::new(), &globals.matrix()?)?;
     globals.tell(&warnings);
     if let Some(base) = &image.base {

@@ -21,6 +21,7 @@ mod resolve;
 mod run;
 mod running;
 mod schema;
+mod shaping;
 mod source;
 mod subject;
 mod summary;
