@@ -79,7 +79,7 @@ proptest! {
         let place = ["--lock".to_owned(), file.clone(), "--target".into(), name.clone()];
         let own = commands(&jobs["gpulock:verify"]);
         prop_assert_eq!(own.len(), 3);
-        prop_assert_eq!(&own[0], &[place_in.clone()]);
+        prop_assert_eq!(&own[0], std::slice::from_ref(&place_in));
         prop_assert_eq!(&own[1][2..6], &place);
         prop_assert_eq!(&own[2][2..], &place);
         let own = commands(&jobs["gpulock:check"]);
