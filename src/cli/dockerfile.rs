@@ -35,6 +35,13 @@ pub struct Args {
     require_digest: bool,
 }
 
+impl Args {
+    /// Whether nothing is written.
+    pub fn is_check(&self) -> bool {
+        self.check
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors

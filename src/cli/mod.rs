@@ -96,6 +96,11 @@ impl Command {
             _ => &[],
         }
     }
+
+    /// Whether `-o` names a file that is looked at, and not written.
+    fn looks_at_output(&self) -> bool {
+        matches!(self, Self::Dockerfile(args) if args.is_check())
+    }
 }
 
 /// How a command that did not fail ended.
@@ -151,7 +156,7 @@ pub fn main() -> ExitCode {
         Ok(Answer::Nothing) => ExitCode::from(3),
         Ok(Answer::Command(status)) => ExitCode::from(status),
         Err(failure) => {
-            globals.fail(&failure);
+            globals.fail(&failure, cli.command.looks_at_output());
             ExitCode::from(match failure.class {
                 Class::No => 1,
                 Class::Unanswerable => 2,

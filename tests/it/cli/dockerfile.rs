@@ -68,6 +68,21 @@ fn a_target_is_chosen() {
     assert!(text.contains("TORCH_CUDA_ARCH_LIST=\"9.0\"") && text.contains("--target 'b'"));
 }
 
+/// A failure for programs is no Dockerfile.
+#[test]
+fn a_check_writes_nothing() {
+    let place = place();
+    let check = ["dockerfile", "--check", "-q", "--format", "json", "-o", "Dockerfile"];
+    let before = place.all();
+    let ran = place.run(&check).code(1);
+    assert_eq!(ran.json()["errors"][0]["code"], "file-missing", "{ran:?}");
+    assert!(place.all() == before);
+    place.put("Dockerfile", "FROM scratch\n");
+    let ran = place.run(&check).code(1);
+    assert_eq!(ran.json()["errors"][0]["code"], "file-stale", "{ran:?}");
+    assert_eq!(place.text("Dockerfile"), "FROM scratch\n");
+}
+
 /// The verify stage has the manifest beside the lock, whichever of the two files it is.
 #[test]
 fn the_levels_of_the_manifest_reach_the_image() {
