@@ -18,10 +18,12 @@ pub const LARGEST: u64 = 16 << 20;
 /// The code of a file that is no text.
 pub const NOT_TEXT: &str = "not-text";
 
-/// Files that this process has read whole, by device and inode: what it writes may not go there.
+/// Files that this process has read whole, and folders all of whose files it may read, by device and inode: what it writes
+/// may not go there.
 static INPUTS: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
-/// Remembers that a file is an input of this process, for what is read by other means than [`read`].
+/// Remembers that a file, or whatever is in a folder, is an input of this process, for what is read by other means than
+/// [`read`].
 pub fn mark_input(path: &Path) {
     if let Ok(metadata) = fs::metadata(path) {
         mark(&metadata);
@@ -31,7 +33,8 @@ pub fn mark_input(path: &Path) {
 /// Whether a path leads to an input of this process, by whatever name.
 pub fn is_input(path: &Path) -> bool {
     let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
-    fs::metadata(path).is_ok_and(|metadata| inputs.contains(&(metadata.dev(), metadata.ino())))
+    let is_one = |path: &Path| fs::metadata(path).is_ok_and(|it| inputs.contains(&(it.dev(), it.ino())));
+    fs::canonicalize(path).is_ok_and(|whole| whole.ancestors().any(is_one))
 }
 
 fn mark(metadata: &Metadata) {

@@ -96,8 +96,11 @@ impl Reader<'_> {
         };
         let given = subject.display().to_string();
         let place = Place::of(subject);
-        if let Place::Path(path) | Place::Archive(path) | Place::Sif(path) = place {
-            file::mark_input(path);
+        match place {
+            // In the folder of an environment there may be other files.
+            Place::Path(path) if path.is_dir() => {}
+            Place::Path(path) | Place::Archive(path) | Place::Sif(path) | Place::Layout(path) => file::mark_input(path),
+            Place::Registry(_) => {}
         }
         let image = match place {
             Place::Path(path) => return Inventory::read(path, options),

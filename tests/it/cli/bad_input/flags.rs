@@ -97,7 +97,8 @@ fn output_over_what_is_read() {
         for output in [file, &absolute, &format!("./sub/../{file}"), "sub/soft"] {
             place.refuses(&[arguments, &["-o", output]].concat(), 2).says(words);
         }
-        if !file.starts_with("gpulock.") {
+        // A folder is known by its own name, and a manifest by that of the file.
+        if !file.starts_with("gpulock.") && !file.contains('/') {
             place.refuses(&[arguments, &["-o", "sub/hard"]].concat(), 2).says(words);
         }
         [soft, hard].iter().for_each(|file| std::fs::remove_file(file).unwrap());
@@ -135,6 +136,12 @@ fn output_over_what_is_read() {
     }
     place.put("library.so", [&b"\x7fELF"[..], &[0; 100]].concat());
     over(&["inspect", "--format", "json", "library.so"], "library.so", &is_read);
+    std::fs::create_dir(place.path("image")).unwrap();
+    for (file, subject) in [("image/index.json", "oci:image"), ("image.tar", "image:image.tar"), ("a.whl", "a.whl")] {
+        place.put(file, "{}");
+        // None of them can be read, which is told to programs in the file of `-o`.
+        over(&["verify", "--format", "json", subject], file, &["error["]);
+    }
 }
 
 #[test]
