@@ -41,9 +41,9 @@ pub fn answer() -> std::io::Result<()> {
     let mut text = String::new();
     std::io::stdin().lock().read_to_string(&mut text)?;
     let task: Task<'_> = serde_json::from_str(&text)?;
-    let rendered = task.render();
-    serde_json::to_writer(std::io::stdout().lock(), &rendered)?;
-    std::io::stdout().lock().flush()
+    let answer = serde_json::to_vec(&task.render())?;
+    let mut out = std::io::stdout().lock();
+    out.write_all(&answer).and_then(|()| out.flush())
 }
 
 /// Has a process render `task`.
@@ -77,7 +77,7 @@ fn ask(task: &Task<'_>) -> std::io::Result<(Vec<u8>, ExitStatus)> {
         .spawn()?;
     if let Some(mut input) = process.stdin.take() {
         // One that has ended reads nothing; how it ended tells more.
-        let _ = serde_json::to_writer(&mut input, task);
+        let _ = input.write_all(&serde_json::to_vec(task)?);
     }
     let mut said = Vec::new();
     if let Some(output) = process.stdout.take() {
@@ -91,12 +91,12 @@ fn ask(task: &Task<'_>) -> std::io::Result<(Vec<u8>, ExitStatus)> {
 }
 
 fn why(status: ExitStatus) -> String {
-    let signal = status.signal();
-    if signal == Some(Signal::XCPU.as_raw()) || signal == Some(Signal::KILL.as_raw()) {
-        return format!("it takes more than {SECONDS} seconds");
-    }
-    match signal {
-        Some(_) => format!("it takes more than {MEGABYTES} MB of memory, or is nested deeper than it can be read"),
-        None => format!("the process that renders it ended with {status}"),
+    let ended_by = |signals: &[Signal]| signals.iter().any(|signal| status.signal() == Some(signal.as_raw()));
+    match () {
+        () if ended_by(&[Signal::XCPU]) => format!("it takes more than {SECONDS} seconds"),
+        () if ended_by(&[Signal::ABORT, Signal::BUS, Signal::SEGV]) => {
+            format!("it takes more than {MEGABYTES} MB of memory, or is nested deeper than it can be read")
+        }
+        () => format!("the process that renders it was ended ({status})"),
     }
 }
