@@ -3,10 +3,12 @@
 //! Only regular files are read, and only up to a limit: a pipe without a writer would be waited for without end, and a
 //! device may never end.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crate::diag::{Diagnostic, Evidence, Failure};
 
@@ -15,6 +17,29 @@ pub const LARGEST: u64 = 16 << 20;
 
 /// The code of a file that is no text.
 pub const NOT_TEXT: &str = "not-text";
+
+/// Files that this process has read whole, and folders all of whose files it may read, by device and inode: what it writes
+/// may not go there.
+static INPUTS: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+/// Remembers that a file, or whatever is in a folder, is an input of this process, for what is read by other means than
+/// [`read`].
+pub fn mark_input(path: &Path) {
+    if let Ok(metadata) = fs::metadata(path) {
+        mark(&metadata);
+    }
+}
+
+/// Whether a path leads to an input of this process, by whatever name.
+pub fn is_input(path: &Path) -> bool {
+    let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_one = |path: &Path| fs::metadata(path).is_ok_and(|it| inputs.contains(&(it.dev(), it.ino())));
+    fs::canonicalize(path).is_ok_and(|whole| whole.ancestors().any(is_one))
+}
+
+fn mark(metadata: &Metadata) {
+    INPUTS.lock().unwrap_or_else(PoisonError::into_inner).insert((metadata.dev(), metadata.ino()));
+}
 
 /// Opens a regular file; links are followed.
 ///
@@ -34,7 +59,9 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// As [`open`], and [`ErrorKind::FileTooLarge`].
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    let length = file.metadata()?.len();
+    let metadata = file.metadata()?;
+    mark(&metadata);
+    let length = metadata.len();
     // Some files below /proc say that they are empty, and a file may grow while it is read.
     if length <= limit {
         let mut bytes = Vec::with_capacity(length as usize + 1);

@@ -35,6 +35,13 @@ pub struct Args {
     require_digest: bool,
 }
 
+impl Args {
+    /// Whether nothing is written.
+    pub fn is_check(&self) -> bool {
+        self.check
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -78,7 +85,10 @@ pub fn with_image(target: &Target, matrix: &Matrix) -> Result<Target, Failure> {
 }
 
 /// An image for a lock that names none: what `[image]` without any key would give.
-fn usual_image(target: &mut Target, globals: &Globals) -> Result<(), Failure> {
+///
+/// # Errors
+/// No image is known for it.
+pub fn usual_image(target: &mut Target, globals: &Globals) -> Result<(), Failure> {
     let (image, warnings) = choose_image(target, &BTreeMap::new(), &globals.matrix()?)?;
     globals.tell(&warnings);
     if let Some(base) = &image.base {

@@ -8,15 +8,16 @@ use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::input::{self, Place};
+use super::shaping::Given;
 use super::source::Source;
-use super::{Answer, Globals, output, write};
+use super::{Answer, Globals, dockerfile, output, shaping, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::lock::{Lock, Target};
 use crate::manifest::Manifest;
 use crate::matrix::Matrix;
 use crate::python::Catalog;
-use crate::render::{self, Beside, Format, Options, Template};
+use crate::render::{self, Beside, Format, Opt, Options, Template};
 
 /// Flags of `gpulock export`.
 #[derive(Debug, ClapArgs)]
@@ -44,11 +45,17 @@ pub struct Args {
     /// For `slurm`: features that its nodes have, as the site calls them
     #[arg(long, value_name = "FEATURES", env = "GPULOCK_CONSTRAINT")]
     constraint: Option<String>,
+    /// For `devcontainer`: the Dockerfile, as seen from the file that is written [default: at the root of the project]
+    #[arg(long, value_name = "FILE", env = "GPULOCK_DOCKERFILE", conflicts_with = "image")]
+    dockerfile: Option<String>,
+    /// For `github` and `gitlab`: the folder of the project in its repository [default: as git has it]
+    #[arg(long, value_name = "DIR", env = "GPULOCK_FOLDER")]
+    folder: Option<String>,
     /// Template to use instead of the embedded one, where a template makes the file
     #[arg(long, value_name = "FILE", env = "GPULOCK_EXPORT_TEMPLATE")]
     template: Option<PathBuf>,
     /// Print the embedded template, for one of your own
-    #[arg(long, conflicts_with_all = ["template", "target", "image", "gpus", "constraint"], env = "GPULOCK_PRINT_TEMPLATE")]
+    #[arg(long, conflicts_with_all = ["template", "target", "image", "gpus", "constraint", "dockerfile", "folder"], env = "GPULOCK_PRINT_TEMPLATE")]
     print_template: bool,
     /// For jobs: what runs, instead of what the image runs by itself
     #[arg(last = true, value_name = "COMMAND")]
@@ -70,6 +77,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         output::write(globals, embedded(args.format)?.text)?;
         return Ok(Answer::Yes);
     }
+    shaping::effective(&args.given(), args.format)?;
     let path = input::lock_path(&args.place);
     let lock = input::read_lock(&path)?;
     let target = args.target.as_deref();
@@ -82,6 +90,47 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     }
     output::write(globals, &render::render(args.format, &lock, target, &beside)?)?;
     Ok(Answer::Yes)
+}
+
+impl Args {
+    /// What is given besides the lock, each for some formats alone.
+    fn given(&self) -> Vec<Given> {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let made = |format: Format| matches!(format, Format::File(_));
+        let shapes =
+            |flag, opt, value| Given { flag, value, takes: Box::new(move |format| format.takes().contains(&opt)) };
+        vec![
+            Given { flag: "--pyproject", value: path(&self.pyproject), takes: Box::new(|format| format == Format::Uv) },
+            Given { flag: "--wheels", value: self.wheels.clone(), takes: Box::new(|format| format == Format::Pylock) },
+            Given { flag: "--template", value: path(&self.template), takes: Box::new(made) },
+            shapes("--image", Opt::Image, self.image.clone()),
+            shapes("--gpus", Opt::Gpus, self.gpus.map(|gpus| gpus.to_string())),
+            shapes("--constraint", Opt::Constraint, self.constraint.clone()),
+            shapes("--dockerfile", Opt::Dockerfile, self.dockerfile.clone()),
+            shapes("--folder", Opt::Folder, self.folder.clone()),
+            shapes("-- COMMAND", Opt::Command, self.command.first().cloned()),
+        ]
+    }
+
+    fn options(&self, globals: &Globals, lock_path: &Path) -> Result<Options, Failure> {
+        let takes = |opt| self.format.takes().contains(&opt);
+        let seen = || shaping::dockerfile_seen_from(globals.output.as_deref());
+        let folder = || shaping::folder_in_repository(lock_path);
+        Ok(Options {
+            image: self.image.clone(),
+            gpus: self.gpus,
+            command: self.command.clone(),
+            constraint: self.constraint.clone(),
+            dockerfile: self
+                .dockerfile
+                .clone()
+                .or_else(|| seen().filter(|_| takes(Opt::Dockerfile) && self.image.is_none())),
+            folder: match &self.folder {
+                Some(given) => shaping::folder(given)?,
+                None => folder().filter(|_| takes(Opt::Folder)),
+            },
+        })
+    }
 }
 
 /// The template of a format.
@@ -100,19 +149,17 @@ fn file(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result
     let text = args.template.as_ref().map(|path| file::text(path)).transpose()?;
     let name = args.template.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let lock_name = lock_path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let options = Options {
-        image: args.image.clone(),
-        gpus: args.gpus,
-        command: args.command.clone(),
-        constraint: args.constraint.clone(),
-    };
     let beside = Beside {
-        options,
+        options: args.options(globals, lock_path)?,
         template: text.as_deref().map(|text| Template { name: &name, text }),
         lock_name: &lock_name,
         ..Beside::default()
     };
-    output::write(globals, &render::render(args.format, lock, args.target.as_deref(), &beside)?)?;
+    let mut target = render::choose(lock, args.target.as_deref())?.clone();
+    if args.format.is_on_image() && target.image.is_none() {
+        dockerfile::usual_image(&mut target, globals)?;
+    }
+    output::write(globals, &render::render_for(args.format, lock, &target, &beside)?)?;
     Ok(Answer::Yes)
 }
 
@@ -125,8 +172,12 @@ fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result<A
     let project = whole.file_name().map_or_else(|| "project".into(), |name| name.to_string_lossy().into_owned());
     let beside = Beside { pyproject: &old, project: &project, ..Beside::default() };
     let text = render::render(Format::Uv, lock, args.target.as_deref(), &beside)?;
-    if globals.output.is_some() {
+    // In place, whether `-o` names it too or not.
+    let elsewhere = globals.output.as_ref().is_some_and(|output| !write::is_same(output, &file));
+    if elsewhere {
         output::write(globals, &text)?;
+    } else if globals.output.is_some() {
+        write::atomically(&file, &text)?;
     } else if text == old {
         let same = format!("{} is up to date\n", file.display());
         output::written(globals, &[], &same)?;

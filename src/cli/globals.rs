@@ -182,14 +182,15 @@ impl Globals {
         diagnostics.into_iter().filter(|d| d.severity >= least).collect()
     }
 
-    /// Prints why a command failed: to standard error, and to standard output where a program reads that.
-    pub fn fail(&self, failure: &Failure) {
+    /// Prints why a command failed: to standard error, and to where the result would be where a program reads that; never to
+    /// the file of `-o` where the command `looks_at_output` and writes nothing.
+    pub fn fail(&self, failure: &Failure, looks_at_output: bool) {
         let printed = match self.format {
             Format::Json => Some(json::failure(failure)),
             _ => self.findings(&Results::of_failure("gpulock", failure)),
         };
         if let Some(printed) = printed {
-            let _ = output::write(self, &printed);
+            let _ = if looks_at_output { output::stdout(&printed) } else { output::write(self, &printed) };
         }
         output::stderr(&human::failure(failure, self.style()));
     }

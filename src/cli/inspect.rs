@@ -9,6 +9,7 @@ use super::{Answer, Form, Globals, output};
 use crate::check::{self, Case, stack};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::elf::{Object, Problem, Unreadable};
+use crate::file;
 use crate::inventory::{self, Inventory, Options, file::read_objects};
 use crate::link::LinkModel;
 use crate::python::Platform;
@@ -50,6 +51,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             object,
         })
         .collect();
+    files.iter().for_each(|(path, _)| file::mark_input(path));
     if !shown.is_empty() {
         match globals.form() {
             Form::Human => output::human(globals, &inspect::human(&shown))?,

@@ -1,5 +1,6 @@
 //! The command line: one file a command, each reading like the pipeline.
 
+mod apart;
 mod check;
 mod diff;
 mod dockerfile;
@@ -21,6 +22,7 @@ mod resolve;
 mod run;
 mod running;
 mod schema;
+mod shaping;
 mod source;
 mod subject;
 mod summary;
@@ -37,6 +39,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::diag::{Class, Diagnostic, Evidence, Failure, hide_secrets};
+use crate::render::render_apart;
 use crate::report::{Style, human, json};
 pub use globals::{Form, Format, Globals};
 
@@ -94,6 +97,11 @@ impl Command {
             _ => &[],
         }
     }
+
+    /// Whether `-o` names a file that is looked at, and not written.
+    fn looks_at_output(&self) -> bool {
+        matches!(self, Self::Dockerfile(args) if args.is_check())
+    }
 }
 
 /// How a command that did not fail ended.
@@ -113,6 +121,10 @@ pub enum Answer {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    if apart::is_asked() {
+        return if apart::answer().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    render_apart(apart::render);
     // Every command and flag is described in it; the process ends before taking that apart would be of use.
     let mut command = ManuallyDrop::new(command());
     let matches = command.try_get_matches_from_mut(std::env::args_os());
@@ -121,7 +133,8 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let globals = &cli.globals;
-    let answer = globals.has_format(cli.command.formats()).and_then(|()| match &cli.command {
+    let asked = globals.has_format(cli.command.formats()).and_then(|()| output::allowed(globals));
+    let answer = asked.and_then(|()| match &cli.command {
         Command::Resolve(args) => resolve::run(args, globals),
         Command::Init(args) => init::run(args, globals),
         Command::Export(args) => export::run(args, globals),
@@ -144,7 +157,7 @@ pub fn main() -> ExitCode {
         Ok(Answer::Nothing) => ExitCode::from(3),
         Ok(Answer::Command(status)) => ExitCode::from(status),
         Err(failure) => {
-            globals.fail(&failure);
+            globals.fail(&failure, cli.command.looks_at_output());
             ExitCode::from(match failure.class {
                 Class::No => 1,
                 Class::Unanswerable => 2,

@@ -1,20 +1,50 @@
 //! Where results go: standard output, or the file of `-o`.
 
 use std::io::Write;
+use std::path::Path;
 
-use super::{Form, Globals, write};
+use super::{Form, Globals, input, write};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::file;
 use crate::report::{human, json};
 
 /// Writes a command's result.
 ///
 /// # Errors
-/// When standard output or the file cannot be written. A reader that went away is no error.
+/// When standard output or the file cannot be written, or the file is one that the command reads. A reader that went away is
+/// no error.
 pub fn write(globals: &Globals, text: &str) -> Result<(), Failure> {
     match &globals.output {
-        Some(path) => write::atomically(path, text).map(|_| ()),
+        Some(path) => {
+            no_input(path)?;
+            write::atomically(path, text).map(|_| ())
+        }
         None => stdout(text),
     }
+}
+
+/// Refuses `-o` that names a file which no command may print to, before anything is done.
+///
+/// # Errors
+/// Says why.
+pub fn allowed(globals: &Globals) -> Result<(), Failure> {
+    globals.output.as_deref().map_or(Ok(()), no_input)
+}
+
+/// Refuses to write over what the command has read, and over what every command of a project reads.
+fn no_input(path: &Path) -> Result<(), Failure> {
+    let ends = write::follow_links(path).ok();
+    let name = ends.as_deref().and_then(Path::file_name);
+    let what = match () {
+        () if name.is_some_and(|name| name == input::MANIFEST) => "is the manifest",
+        () if name.is_some_and(|name| name == input::LOCK) => "is the lock",
+        () if file::is_input(path) => "is read by this command",
+        () => return Ok(()),
+    };
+    let shown = path.display();
+    let seen = Evidence::observed("command line", format!("--output {shown}"));
+    let problem = Diagnostic::error("usage", format!("{shown} {what}: what is printed cannot go there too"), seen);
+    Err(Failure::unanswerable(problem.fix("name another file with -o, or leave it out")))
 }
 
 /// Writes what is for people: nothing in it, whatever file or index it comes from, steers their terminal.

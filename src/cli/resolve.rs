@@ -173,7 +173,7 @@ fn has_torch(requests: &[Request], source: &Source<'_>, matrix: &Matrix, globals
 /// Refuses to print over the lock.
 fn not_the_lock(globals: &Globals, path: &Path) -> Result<(), Failure> {
     match &globals.output {
-        Some(output) if output == path => {
+        Some(output) if write::is_same(output, path) => {
             let evidence = Evidence::observed("command line", format!("--output {}", output.display()));
             let message = format!("{} is the lock: what is printed cannot go there too", path.display());
             Err(Failure::unanswerable(

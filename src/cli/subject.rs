@@ -9,6 +9,7 @@ use clap::Args as ClapArgs;
 use super::progress::Bytes;
 use super::{Globals, image, source};
 use crate::diag::Failure;
+use crate::file;
 use crate::inventory::image::{Blob, Blobs, Choice, Image, ImageOptions};
 use crate::inventory::process::{self, ProcFs};
 use crate::inventory::{Inventory, Options};
@@ -97,7 +98,14 @@ impl Reader<'_> {
             watch: &watch,
         };
         let given = subject.display().to_string();
-        let image = match Place::of(subject) {
+        let place = Place::of(subject);
+        match place {
+            // In the folder of an environment there may be other files.
+            Place::Path(path) if path.is_dir() => {}
+            Place::Path(path) | Place::Archive(path) | Place::Sif(path) | Place::Layout(path) => file::mark_input(path),
+            Place::Registry(_) => {}
+        }
+        let image = match place {
             Place::Path(path) => return Inventory::read(path, options),
             Place::Archive(path) => Image::of_archive(&given, path, &how)?,
             Place::Layout(path) => Image::of_layout(&given, path, &how)?,

@@ -95,8 +95,18 @@ fn sweep(folder: &Path, prefix: &str) {
     }
 }
 
+/// Whether two paths lead to one file, which need not be there yet.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = follow_links(path).ok()?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((fs::canonicalize(folder).ok()?, path.file_name()?.to_owned()))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 /// The file that a chain of symbolic links leads to, whether it exists or not.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {

@@ -355,6 +355,10 @@ fn env(reader: &mut Reader<'_>, section: &Section<'_>) -> BTreeMap<String, Strin
         }
         // An empty value is a value: it clears the variable.
         let value = reader.text(section, key);
+        if value.as_ref().is_some_and(|value| value.value.contains('\0')) {
+            let message = format!("`{key}` in {} has a NUL, where a variable ends", section.name);
+            reader.problem("invalid-value", &section.value_span(key), message, "leave the NUL out");
+        }
         if seen.insert(key) {
             env.extend(value.map(|value| (key.to_owned(), value.value.to_owned())));
         }

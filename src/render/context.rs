@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::Value;
-use minijinja::value::Serde;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::options::Options;
+use super::quote;
 use crate::lock::{Code, DEFAULT_INDEX, Image, Lock, Reference, SLIM, Target, Tier};
 use crate::version::{Capability, Driver};
 
@@ -61,6 +61,8 @@ struct DriverValues<'l> {
     tier: Option<&'static str>,
     /// The least driver that runs the stack on these GPUs; absent when unknown.
     needs: Option<Needed>,
+    /// The least driver on which a container of the image is started: what its base asks for may be more.
+    starts: Option<Needed>,
 }
 
 /// A driver, whole and by its numbers.
@@ -122,13 +124,17 @@ struct OptionValues<'l> {
     gpus: Option<u32>,
     command: &'l [String],
     constraint: Option<&'l str>,
+    dockerfile: Option<&'l str>,
+    /// The folder of that.
+    context: Option<&'l str>,
+    folder: Option<&'l str>,
 }
 
 /// The values for `target`; `lock_file` is the name of the lock in the folder of the file.
 pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &Options) -> Value {
     let shown = |value: Option<&dyn ToString>| value.map(ToString::to_string);
     let capabilities = capabilities(target);
-    Value::from(Serde(Context {
+    let values = serde_json::to_value(Context {
         target: TargetValues {
             name: &target.name,
             platform: target.platform.to_string(),
@@ -147,7 +153,8 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             floor: shown(target.driver.floor.as_ref().map(|value| value as _)),
             native: shown(target.driver.native.as_ref().map(|value| value as _)),
             tier: target.driver.tier.map(|tier| tier.name()),
-            needs: needed(target).map(|driver| Needed { numbers: numbers(&driver), text: driver.to_string() }),
+            needs: needed(target).map(Needed::new),
+            starts: starting(target).map(Needed::new),
         },
         gpus: target.gpus.iter().map(|gpu| format!("{} ({})", gpu.name, gpu.sm)).collect(),
         service: target
@@ -167,8 +174,19 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             gpus: options.gpus.map(Into::into),
             command: &options.command,
             constraint: options.constraint.as_deref(),
+            dockerfile: options.dockerfile.as_deref(),
+            context: options.dockerfile.as_deref().map(|file| file.rsplit_once('/').map_or(".", |(folder, _)| folder)),
+            folder: options.folder.as_deref(),
         },
-    }))
+    });
+    // Names, strings and numbers alone: there is nothing that JSON could not hold.
+    values.unwrap_or_default()
+}
+
+impl Needed {
+    fn new(driver: Driver) -> Self {
+        Self { numbers: numbers(&driver), text: driver.to_string() }
+    }
 }
 
 impl<'l> ImageValues<'l> {
@@ -208,6 +226,19 @@ fn needed(target: &Target) -> Option<Driver> {
     if compiles { driver.native.clone() } else { driver.floor.clone() }
 }
 
+/// The same for a container: a base of nvidia/cuda has the container runtime ask for the native driver (`NVIDIA_REQUIRE_CUDA`).
+/// Where the lock is for an older one it is taken to be among the branches that the base makes an exception for.
+fn starting(target: &Target) -> Option<Driver> {
+    let needed = needed(target);
+    let asks = target.image.as_ref().is_some_and(|image| image.flavor != SLIM && image.requires.is_some());
+    let is_told_otherwise =
+        ["NVIDIA_REQUIRE_CUDA", "NVIDIA_DISABLE_REQUIRE"].iter().any(|name| target.env.contains_key(*name));
+    match target.driver.tier {
+        None | Some(Tier::Native) if asks && !is_told_otherwise => target.driver.native.clone().max(needed),
+        _ => needed,
+    }
+}
+
 fn numbers(driver: &Driver) -> Vec<u32> {
     let mut numbers = driver.numbers().to_vec();
     while numbers.len() > 1 && numbers.last() == Some(&0) {
@@ -220,11 +251,11 @@ fn numbers(driver: &Driver) -> Vec<u32> {
 fn requirements(lock: &Lock, target: &Target) -> Vec<String> {
     let indexes: BTreeSet<&str> = target.packages.values().filter_map(|package| lock.index_of(package)).collect();
     let others = indexes.into_iter().filter(|name| *name != DEFAULT_INDEX).filter_map(|name| lock.indexes.get(name));
-    let mut lines: Vec<String> = others.map(|url| format!("--extra-index-url {url}")).collect();
+    let mut lines: Vec<String> = others.map(|url| format!("--extra-index-url {}", quote::url(url))).collect();
     for (name, package) in &target.packages {
         let Some((_, wheel)) = lock.wheel(package) else { continue };
         lines.push(match &wheel.url {
-            Some(url) => format!("{name} @ {url} --hash=sha256:{}", wheel.sha256),
+            Some(url) => format!("{name} @ {} --hash=sha256:{}", quote::url(url), wheel.sha256),
             None => format!("{name}=={} --hash=sha256:{}", package.version, wheel.sha256),
         });
     }

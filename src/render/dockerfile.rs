@@ -37,7 +37,7 @@ pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<
     all_known(target, "a Dockerfile")?;
     image(target)?;
     let no_instruction =
-        |value: &str| (!quote::fits(value)).then_some("it has a line feed or another control character");
+        |_: &str, value: &str| (!quote::fits(value)).then_some("it has a line feed or another control character");
     refused_variables(target, "a Dockerfile", no_instruction)?;
     let values = context(lock, target, lock_file, &Options::default());
     let body = template.render(EMBEDDED, values, "gpulock dockerfile").map_err(Failure::unanswerable)?;

@@ -42,8 +42,8 @@ pub struct FileFormat {
     pub needs_image: bool,
     /// Whether it builds upon the image that the lock names.
     pub on_image: bool,
-    /// Why it cannot hold a value of `[env]`; `None` when it can.
-    pub refuses: fn(&str) -> Option<&'static str>,
+    /// Why it cannot hold a variable of `[env]`, by its name and value; `None` when it can.
+    pub refuses: fn(&str, &str) -> Option<&'static str>,
 }
 
 /// The formats that a template makes.
@@ -57,7 +57,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[],
         needs_image: false,
         on_image: false,
-        refuses: holds_any,
+        refuses: quote::conda_refuses,
     },
     FileFormat {
         name: "env",
@@ -87,7 +87,7 @@ pub static FILES: &[FileFormat] = &[
         comment: "// ",
         template: include_str!("../../templates/export/devcontainer.json.j2"),
         hashes: false,
-        takes: &[Opt::Image],
+        takes: &[Opt::Image, Opt::Dockerfile],
         needs_image: false,
         on_image: false,
         refuses: quote::substituted,
@@ -123,7 +123,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Image, Opt::Gpus, Opt::Constraint, Opt::Command],
         needs_image: false,
         on_image: false,
-        refuses: quote::nul_refuses,
+        refuses: quote::bash_refuses,
     },
     FileFormat {
         name: "apptainer",
@@ -134,7 +134,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[],
         needs_image: false,
         on_image: true,
-        refuses: quote::lines_refuse,
+        refuses: quote::definition_refuses,
     },
     FileFormat {
         name: "github",
@@ -142,7 +142,7 @@ pub static FILES: &[FileFormat] = &[
         comment: "# ",
         template: include_str!("../../templates/export/github.yml.j2"),
         hashes: true,
-        takes: &[],
+        takes: &[Opt::Folder],
         needs_image: false,
         on_image: false,
         refuses: holds_any,
@@ -153,7 +153,7 @@ pub static FILES: &[FileFormat] = &[
         comment: "# ",
         template: include_str!("../../templates/export/gitlab.yml.j2"),
         hashes: true,
-        takes: &[],
+        takes: &[Opt::Folder],
         needs_image: false,
         on_image: false,
         refuses: holds_any,
@@ -161,7 +161,7 @@ pub static FILES: &[FileFormat] = &[
 ];
 
 /// Every value can be written, or none is.
-fn holds_any(_: &str) -> Option<&'static str> {
+fn holds_any(_: &str, _: &str) -> Option<&'static str> {
     None
 }
 
@@ -194,6 +194,19 @@ impl Format {
             Self::Pylock => "pylock",
             Self::Uv => "uv",
             Self::File(file) => file.name,
+        }
+    }
+
+    /// Whether it builds upon the image of the target.
+    pub fn is_on_image(self) -> bool {
+        matches!(self, Self::File(file) if file.on_image)
+    }
+
+    /// The options that shape it.
+    pub fn takes(self) -> &'static [Opt] {
+        match self {
+            Self::File(file) => file.takes,
+            _ => &[],
         }
     }
 

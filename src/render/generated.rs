@@ -152,7 +152,8 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
     // As the header shows it.
     let named = |target: &&Target| header.target.is_some_and(|name| quote::comment(&target.name) == name);
     let target = origin.lock.targets.iter().find(named).map(|target| &*target.name).or(header.target);
-    Ok(vec![super::render(format, origin.lock, target, &beside)?])
+    let lock = if format.is_on_image() { origin.with_images } else { origin.lock };
+    Ok(vec![super::render_for(format, origin.lock, super::choose(lock, target)?, &beside)?])
 }
 
 /// The template that a file was written by: the embedded one, or another that is at hand.

@@ -1,5 +1,7 @@
 //! What other tools read, made from the lock alone: what is not in the lock cannot reach it.
 
+mod apart;
+mod blocks;
 mod constraints;
 mod context;
 pub mod dockerfile;
@@ -17,6 +19,7 @@ mod uv;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use apart::{Fault, Task, render_apart};
 pub use format::{FILES, FileFormat, Format};
 pub use options::{Opt, Options};
 pub use template::Template;
@@ -51,7 +54,14 @@ pub struct Beside<'a> {
 /// a `pyproject.toml` that cannot be edited; for `pylock`, wheels without address; a variable that the format cannot hold, a
 /// template that is wrong.
 pub fn render(format: Format, lock: &Lock, target: Option<&str>, beside: &Beside<'_>) -> Result<String, Failure> {
-    let target = choose(lock, target)?;
+    render_for(format, lock, choose(lock, target)?, beside)
+}
+
+/// The same for a target of the lock, which may have an image that the lock does not name.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_for(format: Format, lock: &Lock, target: &Target, beside: &Beside<'_>) -> Result<String, Failure> {
     match format {
         Format::Requirements => requirements::render(lock, target),
         Format::Constraints => Ok(constraints::render(lock, target)),
@@ -112,18 +122,18 @@ fn all_known(target: &Target, format: impl fmt::Display) -> Result<(), Failure> 
     Err(Failure { class: Class::No, diagnostics: vec![problem] })
 }
 
-/// Refuses values of `[env]` that a format cannot hold; `refuses` says why.
+/// Refuses variables of `[env]` that a format cannot hold; `refuses` says why.
 fn refused_variables(
     target: &Target,
     format: &str,
-    refuses: impl Fn(&str) -> Option<&'static str>,
+    refuses: impl Fn(&str, &str) -> Option<&'static str>,
 ) -> Result<(), Failure> {
     let refused: Vec<Diagnostic> = target
         .env
         .iter()
-        .filter_map(|(name, value)| Some((name, value, refuses(value)?)))
+        .filter_map(|(name, value)| Some((name, value, quote::nul_refuses(value).or_else(|| refuses(name, value))?)))
         .map(|(name, value, why)| {
-            let message = format!("{format} cannot hold the value of {name}: {why}");
+            let message = format!("{format} cannot hold {name} of [env]: {why}");
             let seen = Evidence::observed("gpulock.lock", format!("{name} = {value:?}"));
             Diagnostic::error("env-value", message, seen).fix(
                 "write it otherwise in [env] of gpulock.toml, or leave it out there and set it when the job starts",

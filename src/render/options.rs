@@ -23,6 +23,12 @@ pub struct Options {
     /// Features that its nodes have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<String>,
+    /// The Dockerfile, as seen from the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dockerfile: Option<String>,
+    /// The folder of the project in its repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// One of them, by its flag.
@@ -36,6 +42,10 @@ pub enum Opt {
     Command,
     /// `--constraint`
     Constraint,
+    /// `--dockerfile`
+    Dockerfile,
+    /// `--folder`
+    Folder,
 }
 
 impl Options {
@@ -47,6 +57,8 @@ impl Options {
             gpus: self.gpus.filter(|_| has(Opt::Gpus)),
             command: if has(Opt::Command) { self.command.clone() } else { Vec::new() },
             constraint: self.constraint.clone().filter(|_| has(Opt::Constraint)),
+            dockerfile: self.dockerfile.clone().filter(|_| has(Opt::Dockerfile)),
+            folder: self.folder.clone().filter(|_| has(Opt::Folder)),
         }
     }
 
@@ -63,15 +75,14 @@ impl Options {
     /// As flags of the command line, what has signs of the shell in it in quotes; `output` stands before the command.
     pub(super) fn flags(&self, output: &str) -> String {
         let mut flags = String::new();
-        if let Some(image) = &self.image {
-            flags += &format!(" --image {}", quote::word(image));
-        }
-        if let Some(gpus) = self.gpus {
-            flags += &format!(" --gpus {gpus}");
-        }
-        if let Some(constraint) = &self.constraint {
-            flags += &format!(" --constraint {}", quote::word(constraint));
-        }
+        let mut add = |flag: &str, value: Option<&str>| {
+            flags.extend(value.map(|value| format!(" {flag} {}", quote::word(value))));
+        };
+        add("--image", self.image.as_deref());
+        add("--gpus", self.gpus.map(|gpus| gpus.to_string()).as_deref());
+        add("--constraint", self.constraint.as_deref());
+        add("--dockerfile", self.dockerfile.as_deref());
+        add("--folder", self.folder.as_deref());
         flags += &format!(" -o {output}");
         if !self.command.is_empty() {
             let words: Vec<String> = self.command.iter().map(|word| quote::word(word)).collect();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::{Format, all_known, header};
+use super::{Format, all_known, header, quote};
 use crate::diag::Failure;
 use crate::lock::{DEFAULT_INDEX, Lock, Target};
 
@@ -15,12 +15,12 @@ pub(super) fn render(lock: &Lock, target: &Target) -> Result<String, Failure> {
     let mut out = header(lock, target, Format::Requirements);
     let indexes: BTreeSet<&str> = target.packages.values().filter_map(|package| lock.index_of(package)).collect();
     for url in indexes.iter().filter(|name| **name != DEFAULT_INDEX).filter_map(|name| lock.indexes.get(*name)) {
-        let _ = writeln!(out, "--extra-index-url {url}");
+        let _ = writeln!(out, "--extra-index-url {}", quote::url(url));
     }
     for (name, package) in &target.packages {
         let Some((_, wheel)) = lock.wheel(package) else { continue };
         let what = match &wheel.url {
-            Some(url) => format!("{name} @ {url}"),
+            Some(url) => format!("{name} @ {}", quote::url(url)),
             None => format!("{name}=={}", package.version),
         };
         let _ = writeln!(out, "{what} \\\n    --hash=sha256:{}", wheel.sha256);

@@ -41,6 +41,7 @@ locked = _parse_environment_file_for_platform(
 )
 print(json.dumps({
     "compose": load("compose.yaml"),
+    "variables": conda["variables"],
     "k8s": load("k8s.yaml"),
     "dotenv": dotenv.dotenv_values("job.env"),
     "pip": {one.name: [str(one.specifier), one.hash_options["sha256"]] for one in requirements},
@@ -62,21 +63,27 @@ fn network_exports_are_read_by_their_tools() {
     succeed(python(&tool("python")).args(["-m", "pip", "install", "--quiet"]).args(TOOLS));
     let odd = "a\"b\\c 'd' : - # yes\n\t{{ 7 }} $HOME $(A) ${B} \u{85}\u{2028}é😀";
     let env = BTreeMap::from([("A", odd), ("B", "no"), ("C", ""), ("D", "it's {x}: y")]);
-    lock(path, "A = \"a\\\"b\\\\c 'd' : - # yes\\n\\t{{ 7 }} $HOME $(A) ${B} \\u0085\\u2028é😀\"\n");
+    let plain = "B = \"no\"\nC = \"\"\n";
+    let quoted = "D = \"it's {x}: y\"\n";
+    // What conda hands to a shell may have no quotes.
+    lock(path, &format!("{plain}D = \"{{x}}: y # - é😀\"\n"));
     export(path, &["conda", "-o", "environment.yml"]);
+    let odd_line = "A = \"a\\\"b\\\\c 'd' : - # yes\\n\\t{{ 7 }} $HOME $(A) ${B} \\u0085\\u2028é😀\"\n";
+    lock(path, &format!("{odd_line}{plain}{quoted}"));
     export(path, &["compose", "-o", "compose.yaml", "--", "python", odd]);
     export(path, &["k8s", "--image", "registry.invalid/t:1", "-o", "k8s.yaml", "--", "python", odd]);
     succeed(Command::new(tool("kubernetes-validate")).args(["--strict", "k8s.yaml"]).current_dir(path));
     let compose = ["--builtin-schema", "vendor.compose-spec", "compose.yaml"];
     succeed(Command::new(tool("check-jsonschema")).args(compose).current_dir(path));
     // A line feed is more than dotenv holds.
-    lock(path, "");
+    lock(path, &format!("{plain}{quoted}"));
     export(path, &["env", "-o", "job.env"]);
     fs::write(path.join("read.py"), READ).unwrap();
     let read =
         stdout(Command::new(tool("python")).arg("read.py").env("PIP_CONFIG_FILE", "/dev/null").current_dir(path));
     let read: Value = serde_json::from_str(read.lines().last().unwrap()).unwrap();
 
+    assert_eq!(read["variables"], serde_json::json!({ "B": "no", "C": "", "D": "{x}: y # - é😀" }));
     let dollars = odd.replace('$', "$$");
     let service = &read["compose"]["services"]["cluster"];
     assert_eq!(service["command"][1], *dollars);
@@ -110,10 +117,10 @@ fn network_exports_are_read_by_their_tools() {
     assert!(["cuda-version", "python", "torch"].iter().all(|name| locked.contains(name)), "{locked:?}");
 }
 
-fn lock(folder: &Path, more: &str) {
+fn lock(folder: &Path, env: &str) {
     let manifest = format!(
         "[stack]\ntorch = \"2.8.0\"\npython = \"3.11\"\n[target.cluster]\ngpus = [\"A100\", \"RTX 5090\"]\ndriver = \"580\"\n\
-         [env]\n{more}B = \"no\"\nC = \"\"\nD = \"it's {{x}}: y\"\n"
+         [env]\n{env}"
     );
     fs::write(folder.join("gpulock.toml"), manifest).unwrap();
     succeed(gpulock(folder, &folder.join("cache")).args(["resolve", "--offline", "--quiet"]));

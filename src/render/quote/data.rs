@@ -26,7 +26,7 @@ pub(in crate::render) fn one_line_json(value: &impl Serialize) -> String {
 
 /// Why a value cannot stand in a dotenv file. Its dialects differ: `docker run --env-file` takes a line as it is, Compose and
 /// python-dotenv take quotes off, replace variables and know comments. What they all read alike is a value without quotes.
-pub(in crate::render) fn dotenv_refuses(text: &str) -> Option<&'static str> {
+pub(in crate::render) fn dotenv_refuses(_: &str, text: &str) -> Option<&'static str> {
     let blank = |c: char| c.is_whitespace();
     if text.chars().any(char::is_control) {
         return Some("it has a line feed or another control character, and a line is a variable");
@@ -48,16 +48,26 @@ pub(in crate::render) fn dotenv_refuses(text: &str) -> Option<&'static str> {
 
 /// A value in a dotenv file.
 pub(super) fn dotenv(text: &str) -> Result<String, Error> {
-    match dotenv_refuses(text) {
+    match dotenv_refuses("", text) {
         None => Ok(text.to_owned()),
         Some(why) => Err(refused(format!("{text:?} cannot stand in a dotenv file: {why}"))),
     }
 }
 
+/// Why conda cannot set a variable: as an environment is activated it writes the value into a line of the user's shell, in
+/// quotes of that shell and without any escape.
+///
+/// Source: https://github.com/conda/conda, conda/activate.py (`export_var_tmpl` of each shell).
+pub(in crate::render) fn conda_refuses(_: &str, text: &str) -> Option<&'static str> {
+    let taken = |c: char| c.is_control() || ['\'', '"', '$', '`', '\\'].contains(&c);
+    text.contains(taken)
+        .then_some("conda hands it to a shell as it is, and it has a sign that some shell takes for its own")
+}
+
 /// Whether the tools of development containers replace a part of `text`: they know no escape.
 ///
 /// Source: https://github.com/devcontainers/cli, src/spec-common/variableSubstitution.ts.
-pub(in crate::render) fn substituted(text: &str) -> Option<&'static str> {
+pub(in crate::render) fn substituted(_: &str, text: &str) -> Option<&'static str> {
     const NAMES: [&str; 9] = [
         "env",
         "localEnv",

@@ -12,15 +12,27 @@ pub(super) fn bash(text: &str) -> Result<String, Error> {
     }
 }
 
-/// Why a value cannot stand in a script of the shell.
+/// Why no variable can have a value.
 pub(in crate::render) fn nul_refuses(text: &str) -> Option<&'static str> {
     text.contains('\0').then_some("it has a NUL, where a variable ends")
 }
 
-/// Why a value cannot stand in a definition file.
-pub(in crate::render) fn lines_refuse(text: &str) -> Option<&'static str> {
-    (!dockerfile::fits(text))
-        .then_some("it has a line feed or another control character, and a line could begin a section")
+/// Why a variable cannot be set by a script of bash.
+///
+/// Source: Bash Reference Manual, "Bash Variables": what is said to be readonly there.
+pub(in crate::render) fn bash_refuses(name: &str, _: &str) -> Option<&'static str> {
+    const READONLY: [&str; 6] = ["BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"];
+    READONLY.contains(&name).then_some("bash has it for its own and lets no script set it")
+}
+
+/// Why a variable cannot be set by a definition file. A shell reads its environment: one of those that keep names read-only
+/// (https://github.com/mvdan/sh, interp/api.go, which Apptainer has).
+pub(in crate::render) fn definition_refuses(name: &str, value: &str) -> Option<&'static str> {
+    let own = if name == "GID" { Some("the shell of Apptainer has it for its own") } else { bash_refuses(name, value) };
+    own.or_else(|| {
+        (!dockerfile::fits(value))
+            .then_some("it has a line feed or another control character, and a line could begin a section")
+    })
 }
 
 /// One word of a script in a definition file. A line that begins with `%` begins a section there, so it has one line; and

@@ -6,9 +6,9 @@ mod job;
 
 use minijinja::{Environment, Error, ErrorKind};
 
-pub(super) use data::{dotenv_refuses, one_line_json, substituted};
+pub(super) use data::{conda_refuses, dotenv_refuses, one_line_json, substituted};
 pub(super) use dockerfile::fits;
-pub(super) use job::{lines_refuse, nul_refuses};
+pub(super) use job::{bash_refuses, definition_refuses, nul_refuses};
 
 /// Adds all filters.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
@@ -61,6 +61,16 @@ fn label(text: &str) -> Result<String, Error> {
         "" => Err(refused(format!("{text:?} has no letter or digit that a name of DNS could begin with"))),
         name => Ok(name.to_owned()),
     }
+}
+
+/// A URL in pip's requirements file, which takes lines apart as a shell does and replaces `${NAME}`: what no URL has as it
+/// is, and the quotes that one may have, are percent-encoded.
+///
+/// Sources: RFC 3986, sections 2.2 and 2.3; https://github.com/pypa/pip, src/pip/_internal/req/req_file.py.
+pub(super) fn url(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&()*+,;=%".contains(&byte);
+    let sign = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(sign).collect()
 }
 
 /// One word of a command line that people copy: in quotes only where the shell would take it apart.

@@ -39,12 +39,15 @@ fn network_linters_have_nothing_to_say() {
     fs::create_dir_all(&workflows).unwrap();
     for image in IMAGES {
         lock(folder, "2.8.0", "RTX 5090", image);
-        export(folder, &["github"], ".github/workflows/gpulock.yml");
-        let workflow = ".github/workflows/gpulock.yml";
-        clean(&tool("actionlint"), &[workflow], folder);
-        clean(&tool("check-jsonschema"), &["--builtin-schema", "vendor.github-workflows", workflow], folder);
-        export(folder, &["gitlab"], "gpulock.gitlab-ci.yml");
-        clean(&tool("check-jsonschema"), &["--builtin-schema", "vendor.gitlab-ci", "gpulock.gitlab-ci.yml"], folder);
+        for place in [".", "jobs/it's a ${{ 1 }}"] {
+            export(folder, &["github", "--folder", place], ".github/workflows/gpulock.yml");
+            let workflow = ".github/workflows/gpulock.yml";
+            clean(&tool("actionlint"), &[workflow], folder);
+            clean(&tool("check-jsonschema"), &["--builtin-schema", "vendor.github-workflows", workflow], folder);
+            export(folder, &["gitlab", "--folder", place], "gpulock.gitlab-ci.yml");
+            let schema = ["--builtin-schema", "vendor.gitlab-ci", "gpulock.gitlab-ci.yml"];
+            clean(&tool("check-jsonschema"), &schema, folder);
+        }
         for image in [None, Some("a.invalid/b:1"), Some("/shared/b.sif")] {
             let mut arguments = vec!["slurm", "--gpus", "2", "--constraint", "a100|h100"];
             arguments.extend(image.iter().flat_map(|image| ["--image", image]));

@@ -67,3 +67,45 @@ fn a_target_is_chosen() {
     let text = place.run(&["dockerfile", "--target", "b"]).code(0).out;
     assert!(text.contains("TORCH_CUDA_ARCH_LIST=\"9.0\"") && text.contains("--target 'b'"));
 }
+
+/// A failure for programs is no Dockerfile.
+#[test]
+fn a_check_writes_nothing() {
+    let place = place();
+    let check = ["dockerfile", "--check", "-q", "--format", "json", "-o", "Dockerfile"];
+    let before = place.all();
+    let ran = place.run(&check).code(1);
+    assert_eq!(ran.json()["errors"][0]["code"], "file-missing", "{ran:?}");
+    assert!(place.all() == before);
+    place.put("Dockerfile", "FROM scratch\n");
+    let ran = place.run(&check).code(1);
+    assert_eq!(ran.json()["errors"][0]["code"], "file-stale", "{ran:?}");
+    assert_eq!(place.text("Dockerfile"), "FROM scratch\n");
+}
+
+/// The verify stage has the manifest beside the lock, whichever of the two files it is.
+#[test]
+fn the_levels_of_the_manifest_reach_the_image() {
+    let place = Place::empty();
+    let tool = GOOD.replace("[stack]", "[tool.gpulock.stack]").replace("[target.a]", "[tool.gpulock.target.a]");
+    let levels = "[tool.gpulock.checks]\nshadowed-library = { level = \"off\", reason = \"known\" }\n";
+    for (file, text) in [
+        ("pyproject.toml", format!("[project]\nname = \"demo\"\nversion = \"1\"\n{tool}{levels}")),
+        ("gpulock.toml", format!("{GOOD}{}", levels.replace("tool.gpulock.", ""))),
+    ] {
+        place.put(file, text);
+        place.run(&["resolve", "--offline", "-q"]).code(0);
+        let text = place.run(&["dockerfile", "-q"]).code(0).out;
+        let copy = text.lines().find_map(|line| line.strip_prefix("COPY gpulock ")).unwrap();
+        let sources = copy.strip_suffix(" ./").unwrap();
+        std::fs::create_dir(place.path("stage")).unwrap();
+        // As a builder reads patterns: what they do not match is passed over.
+        let copied = format!("for one in {sources}; do [ ! -e \"$one\" ] || cp \"$one\" stage; done; ls stage");
+        let copied =
+            String::from_utf8(place.shell(&copied).env("PATH", "/usr/bin:/bin").output().unwrap().stdout).unwrap();
+        assert_eq!(copied, format!("gpulock.lock\n{file}\n"));
+        std::fs::remove_dir_all(place.path("stage")).unwrap();
+        std::fs::remove_file(place.path(file)).unwrap();
+        std::fs::remove_file(place.path("gpulock.lock")).unwrap();
+    }
+}

@@ -94,6 +94,8 @@ fn options_are_recorded_and_a_changed_one_is_an_edit() {
             gpus: std::num::NonZeroU32::new(4),
             command: vec!["python".into(), "it's $HOME.py".into(), "é\n\u{2028}".into()],
             constraint: Some("a100|h100".into()),
+            dockerfile: Some("../gpu.Dockerfile".into()),
+            folder: Some("jobs/it's $HOME".into()),
         };
         let text = with(format, &lock, options).unwrap();
         let header = generated::header(&text).unwrap();

@@ -80,3 +80,59 @@ fn a_gpu_that_needs_ptx_needs_the_native_driver() {
     let text = with(format("compose"), &lock, options()).unwrap();
     assert!(text.contains("driver>=570.124.06"), "{text}");
 }
+
+/// nvidia/cuda has the container runtime ask for the driver that knows its CUDA.
+#[test]
+fn the_base_image_asks_for_a_driver_too() {
+    let mut lock = lock();
+    let ask = BTreeMap::from([("flavor".to_owned(), "base".to_owned()), ("os".to_owned(), "ubuntu22.04".to_owned())]);
+    let matrix = gpulock::matrix::Matrix::embedded();
+    lock.targets[0].image = Some(gpulock::lock::choose_image(&lock.targets[0], &ask, &matrix).unwrap().0);
+    let target = |lock: &mut gpulock::lock::Lock, tier, variable: Option<&str>| {
+        lock.targets[0].driver.tier = tier;
+        lock.targets[0].env = variable.into_iter().map(|name| (name.to_owned(), "1".to_owned())).collect();
+    };
+    use gpulock::lock::Tier;
+    for (tier, variable, driver) in [
+        (Some(Tier::Native), None, "570.26"),
+        (None, None, "570.26"),
+        // The lock is for machines with an older one.
+        (Some(Tier::MinorVersion), None, "525.60.13"),
+        (Some(Tier::Native), Some("NVIDIA_DISABLE_REQUIRE"), "525.60.13"),
+        (Some(Tier::Native), Some("NVIDIA_REQUIRE_CUDA"), "525.60.13"),
+    ] {
+        target(&mut lock, tier, variable);
+        for name in ["compose", "k8s", "devcontainer"] {
+            let text = with(format(name), &lock, options()).unwrap();
+            assert!(text.contains(&format!("\"driver>={driver}\"")), "{tier:?} {variable:?} {text}");
+            let raised =
+                text.contains("The base image asks for this one") || text.contains("the base image asks for more");
+            assert_eq!(raised, driver == "570.26", "{text}");
+        }
+        let job = with(format("k8s"), &lock, options()).unwrap();
+        assert_eq!(job.contains("values: [\"569\"]"), driver == "570.26", "{job}");
+        for (image, least) in [("a.invalid/b:1", driver), ("/shared/b.sif", "525.60.13")] {
+            let options = gpulock::render::Options { image: Some(image.into()), ..Default::default() };
+            let text = with(format("slurm"), &lock, options).unwrap();
+            assert!(text.contains(&format!("local least='{least}' ")), "{text}");
+        }
+        // The stack itself is not the image.
+        let text = with(format("guard"), &lock, gpulock::render::Options::default()).unwrap();
+        assert!(text.contains("\"driver\": \"525.60.13\""), "{text}");
+    }
+    target(&mut lock, Some(Tier::MinorVersion), None);
+    let text = with(format("k8s"), &lock, options()).unwrap();
+    assert!(text.contains("# The base image asks for more (cuda>=12.8), but for GPUs and driver branches"), "{text}");
+}
+
+#[test]
+fn a_job_that_fails_is_not_tried_again() {
+    let job = yaml(&with(format("k8s"), &lock(), options()).unwrap());
+    assert_eq!(job["spec"]["backoffLimit"], 0);
+    let rule = &job["spec"]["podFailurePolicy"]["rules"][0];
+    assert_eq!((&rule["action"], &rule["onPodConditions"][0]["type"]), (&"Ignore".into(), &"DisruptionTarget".into()));
+    // The API takes such a policy with no other restart policy.
+    assert_eq!(job.pointer("/spec/template/spec/restartPolicy"), Some(&"Never".into()));
+    let toleration = &job.pointer("/spec/template/spec/tolerations/0").unwrap();
+    assert_eq!(toleration["key"], "nvidia.com/gpu");
+}

@@ -19,6 +19,51 @@ fn lock() -> Lock {
     Lock::parse(SAMPLE, "gpulock.lock").unwrap()
 }
 
+/// Whether a line of a requirements file names torch by an address that is `url`, in signs that no reader takes apart.
+pub fn names_torch(line: &str, url: &str) -> bool {
+    let decoded = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
+    let hash = format!(" --hash=sha256:{}", "4".repeat(64));
+    line.strip_prefix("torch @ ").and_then(|line| line.strip_suffix(&*hash)).is_some_and(|written| {
+        // RFC 3986 has no others, and quotes, blanks and braces are what pip looks for.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&()*+,;=%".contains(c);
+        written.chars().all(plain) && decoded(written) == decoded(url)
+    })
+}
+
+#[test]
+fn addresses_are_written_as_a_url_has_them() {
+    let url = "https://files.invalid/a'b\"c\\d e${HOME}f{g}\u{e9}%2B+~";
+    let text = SAMPLE.replace("{ index = \"pypi\", sha256 = \"4", "{ index = \"torch-cu129\", sha256 = \"4");
+    let mut lock = Lock::parse(&text, "gpulock.lock").unwrap();
+    lock.indexes.insert("torch-cu129".into(), url.into());
+    let expected = "https://files.invalid/a%27b%22c%5Cd%20e$%7BHOME%7Df%7Bg%7D%C3%A9%2B+~";
+    let text = render(Format::Requirements, &lock, Some("cluster"), &Beside::default()).unwrap();
+    assert!(text.contains(&format!("\n--extra-index-url {expected}\n")), "{text}");
+    for wheel in lock.wheels.values_mut() {
+        wheel.url = Some(url.into());
+    }
+    let text = render(Format::Requirements, &lock, Some("cluster"), &Beside::default()).unwrap();
+    assert!(text.contains(&format!("\ntorch @ {expected} \\\n")), "{text}");
+    let text = render(Format::Pylock, &lock, Some("cluster"), &Beside::default()).unwrap();
+    let document: toml_edit::DocumentMut = text.parse().expect("TOML");
+    let packages = document["packages"].as_array_of_tables().unwrap();
+    assert_eq!(packages.get(1).unwrap()["wheels"][0]["url"].as_str(), Some(url));
+    let text = render(Format::Uv, &lock, Some("cluster"), &Beside { project: "demo", ..Beside::default() }).unwrap();
+    let document: toml_edit::DocumentMut = text.parse().expect("TOML");
+    assert!(document.to_string().contains("tool.uv"), "{document}");
+    // What templates see is the same.
+    let beside = Beside { lock_name: "gpulock.lock", ..Beside::default() };
+    for format in gpulock::render::FILES.iter().filter(|format| ["conda", "apptainer"].contains(&format.name)) {
+        let mut lock = lock.clone();
+        lock.targets[0].image = files::lock().targets[0].image.clone();
+        let text = render(Format::File(format), &lock, Some("cluster"), &beside).unwrap().replace("\\$", "$");
+        assert!(text.contains(&format!("torch @ {expected} --hash")), "{text}");
+        lock.wheels.values_mut().for_each(|wheel| wheel.url = None);
+        let text = render(Format::File(format), &lock, Some("cluster"), &beside).unwrap().replace("\\$", "$");
+        assert!(text.contains(&format!("--extra-index-url {expected}")), "{text}");
+    }
+}
+
 fn of(format: Format, target: Option<&str>) -> Result<String, Failure> {
     render(format, &lock(), target, &Beside { project: "demo", ..Beside::default() })
 }

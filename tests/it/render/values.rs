@@ -14,6 +14,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use super::files::{lock, options, with};
+use super::names_torch;
 
 /// As check-jsonschema 0.39.0 (PyPI) has it, from https://github.com/compose-spec/compose-go, schema/compose-spec.json.
 const COMPOSE: &str = include_str!("compose-spec.json");
@@ -78,7 +79,7 @@ fn variables(lock: &Lock) -> BTreeMap<String, String> {
 
 /// All keys of a value, in their nesting, without those of `environment` and its like.
 fn shape(value: &Value) -> Value {
-    const FREE: [&str; 6] = ["environment", "containerEnv", "env", "command", "args", "pip"];
+    const FREE: [&str; 7] = ["environment", "containerEnv", "env", "command", "args", "pip", "variables"];
     match value {
         Value::Object(map) => map
             .iter()
@@ -142,7 +143,7 @@ fn what_a_format_cannot_hold_is_refused() {
         lock.targets[0].env.insert("A".into(), value.into());
         let failure = with(format(name), &lock, options()).unwrap_err();
         assert_eq!((failure.class, failure.diagnostics[0].code), (Class::No, "env-value"), "{failure:?}");
-        assert!(failure.to_string().starts_with(&format!("{name} cannot hold the value of A: ")), "{failure}");
+        assert!(failure.to_string().starts_with(&format!("{name} cannot hold A of [env]: ")), "{failure}");
         assert!(failure.to_string().contains(why) && failure.diagnostics[0].fix.is_some(), "{failure}");
     };
     refused("env", "a\nb", "a line is a variable");
@@ -150,6 +151,12 @@ fn what_a_format_cannot_hold_is_refused() {
     refused("env", "'a'", "a quote");
     refused("env", "$HOME", "`$`");
     refused("env", "a #b", "`#`");
+    for sign in ["'", "\"", "$A", "`id`", "\\", "\n", "\u{85}", "\t"] {
+        refused("conda", &format!("a{sign}b"), "a sign that some shell takes for its own");
+    }
+    for format in FILES {
+        refused(format.name, "a\0b", "it has a NUL");
+    }
     for name in ["localEnv:HOME", "containerEnv:PATH:x", "devcontainerId", "env", "localWorkspaceFolder"] {
         refused("devcontainer", &format!("a${{{name}}}"), "no escape");
     }
@@ -290,10 +297,17 @@ proptest! {
         prop_assert_eq!(job["metadata"]["annotations"]["gpulock.target"].as_str(), Some(&*name));
         prop_assert_eq!(job["metadata"]["annotations"]["gpulock.torch"].as_str(), Some(&*format!("2.8.0+{variant}")));
 
-        let conda = render("conda")?;
-        prop_assert_eq!(shape(&conda), shape(&plain("conda")));
-        let pip = conda["dependencies"].as_array().unwrap().last().unwrap()["pip"].as_array().unwrap().clone();
-        prop_assert_eq!(&pip[1], &json!(format!("torch @ https://files.invalid/{url} --hash=sha256:{}", "4".repeat(64))));
+        let url = format!("https://files.invalid/{url}");
+        match with(format("conda"), &lock, options.clone()) {
+            Ok(text) => {
+                let conda = yaml(&text);
+                prop_assert_eq!(shape(&conda), shape(&plain("conda")));
+                let pip = conda["dependencies"].as_array().unwrap().last().unwrap()["pip"].as_array().unwrap().clone();
+                prop_assert!(names_torch(pip[1].as_str().unwrap(), &url), "{}", text);
+                prop_assert_eq!(&object(&conda["variables"], str::to_owned), &lock.targets[0].env);
+            }
+            Err(failure) => prop_assert_eq!(failure.diagnostics[0].code, "env-value"),
+        }
 
         match with(format("devcontainer"), &lock, options.clone()) {
             Ok(text) => {

@@ -84,6 +84,78 @@ fn output_over_the_lock() {
     place.refuses(&["export", "requirements", "-o", "none/requirements.txt"], 2).says(&["its folder does not exist"]);
 }
 
+/// By its own name, another way round, through a link, and by another name on the disk.
+#[test]
+fn output_over_what_is_read() {
+    let place = Place::locked();
+    std::fs::create_dir(place.path("sub")).unwrap();
+    let over = |arguments: &[&str], file: &str, words: &[&str]| {
+        let (soft, hard) = (place.path("sub/soft"), place.path("sub/hard"));
+        std::os::unix::fs::symlink(place.path(file), &soft).unwrap();
+        std::fs::hard_link(place.path(file), &hard).unwrap();
+        let absolute = place.path(file).display().to_string();
+        for output in [file, &absolute, &format!("./sub/../{file}"), "sub/soft"] {
+            place.refuses(&[arguments, &["-o", output]].concat(), 2).says(words);
+        }
+        // A folder is known by its own name, and a manifest by that of the file.
+        if !file.starts_with("gpulock.") && !file.contains('/') {
+            place.refuses(&[arguments, &["-o", "sub/hard"]].concat(), 2).says(words);
+        }
+        [soft, hard].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    };
+    place.put("Dockerfile", "FROM scratch\n");
+    place.put("mine.j2", "FROM scratch\n");
+    place.put("other.lock", place.lock());
+    place.put("other.toml", place.text("gpulock.toml"));
+    let is_read = ["error[usage]", "is read by this command", "name another file with -o"];
+    let lock = ["error[usage]", "is the lock", "name another file with -o"];
+    let manifest = ["error[usage]", "is the manifest", "name another file with -o"];
+    for arguments in [
+        &["export", "requirements"][..],
+        &["dockerfile"],
+        &["check"],
+        &["diff", "gpulock.lock", "other.lock"],
+        &["why", "torch"],
+        &["resolve", "--offline", "--format", "json"],
+        &["schema", "lock"],
+    ] {
+        over(arguments, "gpulock.lock", &lock);
+        over(arguments, "gpulock.toml", &manifest);
+    }
+    over(&["dockerfile", "-q", "--template", "mine.j2"], "mine.j2", &is_read);
+    over(&["export", "env", "--template", "mine.j2"], "mine.j2", &is_read);
+    over(&["export", "requirements", "--lock", "other.lock"], "other.lock", &is_read);
+    over(&["diff", "gpulock.lock", "other.lock"], "other.lock", &is_read);
+    over(
+        &["resolve", "--offline", "--dry-run", "--manifest", "other.toml", "--lock", "new.lock"],
+        "other.toml",
+        &is_read,
+    );
+    for file in ["Dockerfile", "mine.j2"] {
+        over(&["check", "--matrix-age", "99999"], file, &is_read);
+    }
+    place.put("library.so", [&b"\x7fELF"[..], &[0; 100]].concat());
+    over(&["inspect", "--format", "json", "library.so"], "library.so", &is_read);
+    std::fs::create_dir(place.path("image")).unwrap();
+    for (file, subject) in [("image/index.json", "oci:image"), ("image.tar", "image:image.tar"), ("a.whl", "a.whl")] {
+        place.put(file, "{}");
+        // None of them can be read, which is told to programs in the file of `-o`.
+        over(&["verify", "--format", "json", subject], file, &["error["]);
+    }
+}
+
+#[test]
+fn output_over_an_older_one() {
+    let place = Place::locked();
+    for _ in 0..2 {
+        place.run(&["export", "requirements", "-o", "requirements.txt"]).code(0);
+        place.run(&["check", "--matrix-age", "99999", "--format", "sarif", "-o", "report.sarif"]).code(0);
+        place.run(&["export", "uv", "-o", "./pyproject.toml"]).code(0);
+    }
+    assert!(place.text("pyproject.toml").contains("torch"));
+    place.run(&["check", "--matrix-age", "99999", "-o", "/dev/null"]).code(0);
+}
+
 #[test]
 fn mirrors_and_time_limits() {
     let place = Place::locked();

@@ -10,4 +10,5 @@ mod manifest;
 mod matrix;
 mod secrets;
 mod size;
+mod template;
 mod terminal;

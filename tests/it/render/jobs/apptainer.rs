@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use super::{format, lock, odd, refused, run, with};
 use crate::render::dockerfile::IMAGES;
+use crate::render::names_torch;
 
 fn of(lock: &Lock) -> Result<String, gpulock::diag::Failure> {
     with(format("apptainer"), lock, Options::default())
@@ -70,14 +71,14 @@ proptest! {
         prop_assert_eq!(printed.split_terminator('\0').collect::<Vec<_>>(), values.clone());
         let test = section(&text, "%test").replace("cd /opt/gpulock", "").replace("./gpulock verify", "printf '%s\\0'");
         let words = run("sh", &["-s"], &test);
-        let mut expected = vec!["/opt/venv".to_owned(), "--lock".into(), "gpulock.lock".into(), "--target".into(), "cluster".into()];
+        let mut expected = ["/opt/venv", "--integrity", "--lock", "gpulock.lock", "--target", "cluster"].map(str::to_owned).to_vec();
         expected.extend([("A", &values[0]), ("B", &values[1])].into_iter().flat_map(|(name, value)| ["--set-env".into(), format!("{name}={value}")]));
         prop_assert_eq!(words.split_terminator('\0').collect::<Vec<_>>(), expected);
         let post = section(&text, "%post");
         let printf = &post[post.find("printf").unwrap()..post.find(" > /opt").or(post.find("        > /opt")).unwrap()];
         let lines = run("sh", &["-s"], printf.trim_end().trim_end_matches('\\'));
-        let line = format!("torch @ https://files.invalid/{url} --hash=sha256:{}", "4".repeat(64));
-        prop_assert!(lines.lines().any(|one| one == line), "{}", lines);
+        let url = format!("https://files.invalid/{url}");
+        prop_assert!(lines.lines().any(|one| names_torch(one, &url)), "{}", lines);
     }
 }
 
@@ -134,12 +135,58 @@ fn what_cannot_be_written_is_refused() {
     refused(with(&|lock| lock.targets[0].image = None), Class::No, "image-missing", "add [image]");
     for value in ["a\n%post", "a\r", "\u{85}"] {
         let value = with(&|lock| drop(lock.targets[0].env.insert("A".into(), value.into())));
-        refused(value, Class::No, "env-value", "apptainer cannot hold the value of A");
+        refused(value, Class::No, "env-value", "apptainer cannot hold A of [env]");
+    }
+    for name in ["UID", "EUID", "GID"] {
+        let name = with(&|lock| drop(lock.targets[0].env.insert(name.into(), "5".into())));
+        refused(name, Class::No, "env-value", "of [env]: ");
     }
     let forward = with(&|lock| lock.targets[0].driver.tier = Some(Tier::Forward));
     refused(forward, Class::No, "image-without-compat", "set `flavor = ");
     for name in ["a\nb", " a", "{{ a }}"] {
         let name = with(&|lock| lock.targets[0].name = name.into());
         refused(name, Class::Unanswerable, "template-invalid", "cannot be the value of a label");
+    }
+}
+
+/// As in the image: what libraries it has beside those of the wheels, and the levels of the manifest that was here.
+#[test]
+fn the_test_is_that_of_the_dockerfile() {
+    let text = of(&lock()).unwrap();
+    let test = section(&text, "%test").replace("cd /opt/gpulock", "").replace("./gpulock verify", "printf '%s\\n'");
+    let words = run("sh", &["-s"], &format!("LD_LIBRARY_PATH='/a:/b c'\n{test}"));
+    assert!(words.starts_with("/opt/venv\n--integrity\n"), "{words}");
+    assert!(words.contains("\n--set-env\nLD_LIBRARY_PATH=/a:/b c\n--target\n"), "{words}");
+    let words = run("sh", &["-s"], &format!("unset LD_LIBRARY_PATH\n{test}"));
+    assert!(!words.contains("LD_LIBRARY_PATH"), "{words}");
+    for (here, copied) in
+        [("gpulock.toml", "gpulock.toml\n"), ("pyproject.toml", "pyproject.toml\n"), ("other.toml", "")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = format!(
+            "set -e\ncd {0}\nmkdir root\necho a > {here}\nexport APPTAINER_ROOTFS={0}/root\n{1}\nls root/opt/gpulock",
+            folder.path().display(),
+            section(&text, "%setup"),
+        );
+        assert_eq!(run("sh", &["-s"], &setup), copied);
+    }
+}
+
+#[test]
+fn cuda_compat_by_what_the_driver_does() {
+    let mut lock = lock();
+    let ask = BTreeMap::from([("flavor".to_owned(), "base".to_owned()), ("os".to_owned(), "ubuntu22.04".to_owned())]);
+    lock.targets[0].image = Some(choose_image(&lock.targets[0], &ask, &Matrix::embedded()).unwrap().0);
+    for (tier, words) in [
+        (Some(Tier::Native), "driver. The lock's driver supports this CUDA natively.\n"),
+        (
+            Some(Tier::MinorVersion),
+            "driver. On the lock's driver, which is older than\n    # this CUDA, the stack runs",
+        ),
+        (None, "driver. The lock does not count on it.\n"),
+    ] {
+        lock.targets[0].driver.tier = tier;
+        let text = of(&lock).unwrap();
+        assert!(text.contains(words) && text.contains("\n    rm -rf /usr/local/cuda*/compat\n"), "{text}");
     }
 }

@@ -37,9 +37,11 @@ fn steps(workflow: &Value) -> Vec<String> {
 /// The commands of a job of GitLab, the program being one that prints its arguments, each in a line of its own.
 fn commands(job: &Value) -> Vec<Vec<String>> {
     let scripts = job["script"].as_array().unwrap().iter().map(|line| line.as_str().unwrap());
-    let own = scripts.filter(|line| line.starts_with(".gpulock/bin/gpulock ") || line.starts_with("uv "));
-    own.map(|line| {
-        let line = line.replacen(".gpulock/bin/gpulock", "printf '%s\\0'", 1).replacen("uv ", "printf '%s\\0' ", 1);
+    const PROGRAMS: [&str; 4] = ["\"$CI_PROJECT_DIR\"/.gpulock/bin/gpulock ", ".gpulock/bin/gpulock ", "uv ", "cd "];
+    let program = |line: &str| PROGRAMS.into_iter().find(|program| line.starts_with(program));
+    let own = scripts.filter_map(|line| Some((line, program(line)?)));
+    own.map(|(line, program)| {
+        let line = line.replacen(program, "printf '%s\\0' ", 1);
         run("bash", &["-s"], &line).split_terminator('\0').map(str::to_owned).collect()
     })
     .collect()
@@ -56,7 +58,9 @@ proptest! {
         }
         let mut lock = plain.clone();
         lock.targets[0].name = name.clone();
-        let beside = gpulock::render::Beside { lock_name: &file, ..Default::default() };
+        let place_in = format!("jobs/{file}");
+        let options = Options { folder: Some(place_in.clone()), ..Options::default() };
+        let beside = gpulock::render::Beside { lock_name: &file, options, ..Default::default() };
         let of = |name: &str| {
             let format = gpulock::render::Format::File(format(name));
             let text = gpulock::render::render(format, &lock, None, &beside).unwrap();
@@ -66,16 +70,22 @@ proptest! {
         let expected = parsed("github", &plain);
         prop_assert_eq!(steps(&workflow), steps(&expected));
         prop_assert_eq!(&workflow["jobs"]["gpulock"]["steps"], &expected["jobs"]["gpulock"]["steps"]);
+        let folder = &workflow["jobs"]["gpulock"]["defaults"]["run"]["working-directory"];
+        prop_assert_eq!(evaluated(folder.as_str().unwrap()), place_in.clone());
         let env = &workflow["jobs"]["gpulock"]["env"];
         prop_assert_eq!(evaluated(env["TARGET"].as_str().unwrap()), name.clone());
         prop_assert_eq!(evaluated(env["LOCK"].as_str().unwrap()), file.clone());
         let jobs = of("gitlab");
         let place = ["--lock".to_owned(), file.clone(), "--target".into(), name.clone()];
-        let commands = commands(&jobs["gpulock:verify"]);
-        prop_assert_eq!(commands.len(), 2);
-        prop_assert_eq!(&commands[0][2..6], &place);
-        prop_assert_eq!(&commands[1][2..], &place);
-        prop_assert_eq!(&jobs["gpulock:check"], &parsed("gitlab", &plain)["gpulock:check"]);
+        let own = commands(&jobs["gpulock:verify"]);
+        prop_assert_eq!(own.len(), 3);
+        prop_assert_eq!(&own[0], std::slice::from_ref(&place_in));
+        prop_assert_eq!(&own[1][2..6], &place);
+        prop_assert_eq!(&own[2][2..], &place);
+        let own = commands(&jobs["gpulock:check"]);
+        prop_assert_eq!(own.len(), 2);
+        prop_assert_eq!(&own[0], &[place_in]);
+        prop_assert_eq!(&own[1][..3], &["check".to_owned(), "--lock".into(), file]);
     }
 }
 
@@ -93,6 +103,9 @@ fn github_installs_with_the_python_of_the_lock() {
     assert_eq!(workflow["permissions"]["contents"], "read");
     assert_eq!(workflow["permissions"].as_object().unwrap().len(), 1);
     let job = &workflow["jobs"]["gpulock"];
+    assert_eq!(job["steps"][2]["run"], "gpulock check --lock \"$LOCK\" --format github");
+    assert_eq!(job["env"]["LOCK"], "gpulock.lock");
+    assert!(job.get("defaults").is_none());
     assert_eq!(job["runs-on"], "ubuntu-24.04-arm");
     assert_eq!(job["steps"][3]["with"]["python-version"], "3.13t");
     for step in job["steps"].as_array().unwrap() {
@@ -118,6 +131,14 @@ fn gitlab_installs_with_the_python_of_the_lock() {
     assert_eq!(image(&lock), "python:3.13-slim");
     let job = &parsed("gitlab", &lock)["gpulock:verify"];
     assert_eq!(job["tags"][0], "arm64");
+    // The program is built where it runs.
+    assert_eq!(parsed("gitlab", &lock)["gpulock:check"]["tags"][0], "arm64");
+    let plain = parsed("gitlab", &super::lock());
+    assert!(plain["gpulock:check"].get("tags").is_none() && plain["gpulock:verify"].get("tags").is_none());
+    assert_eq!(
+        commands(&plain["gpulock:check"]),
+        [["check", "--lock", "gpulock.lock", "--format", "junit", "-o", "gpulock.xml"].map(str::to_owned)]
+    );
     assert_eq!(commands(job)[0], ["venv", "--seed", "--python", "3.13t", ".venv"]);
     for job in ["gpulock:check", "gpulock:verify"] {
         for line in parsed("gitlab", &lock)[job]["script"].as_array().unwrap() {

@@ -57,6 +57,16 @@ fn options_become_those_of_slurm() {
 }
 
 #[test]
+fn tasks_have_the_cpus_of_the_job() {
+    let text = text(Options { command: vec!["true".into()], ..Options::default() });
+    let (head, _) = text.split_once("\n# Runs on every node").unwrap();
+    for (set, cpus) in [("SLURM_CPUS_PER_TASK=7", "7\n"), ("unset SLURM_CPUS_PER_TASK", "\n")] {
+        let script = format!("{set}\n{head}\nbash -c 'echo \"${{SRUN_CPUS_PER_TASK:-}}\"'\n");
+        assert_eq!(run("bash", &["-s"], &script), cpus);
+    }
+}
+
+#[test]
 fn the_container_is_that_of_pyxis_or_of_apptainer() {
     for (image, line) in [
         ("/shared/train.sif", "srun apptainer exec --nv '/shared/train.sif' \"$@\"\n"),
@@ -79,14 +89,14 @@ fn what_cannot_be_written_is_refused() {
         let odd = Options { constraint: Some(odd.into()), ..Options::default() };
         refused(with_options(odd), Class::Unanswerable, "template-invalid", "is not the list of features of nodes");
     }
-    let mut lock = lock();
-    lock.targets[0].env.insert("A".into(), "a\0b".into());
-    refused(
-        with(format("slurm"), &lock, Options::default()),
-        Class::No,
-        "env-value",
-        "slurm cannot hold the value of A",
-    );
+    for name in ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO"] {
+        // What bash says of itself.
+        run("bash", &["-s"], &format!("declare -p {name} | grep -q '^declare -[a-z]*r'"));
+        let mut lock = lock();
+        lock.targets[0].env.insert(name.into(), "5".into());
+        let failure = with(format("slurm"), &lock, Options::default());
+        refused(failure, Class::No, "env-value", &format!("slurm cannot hold {name} of [env]: bash has it"));
+    }
 }
 
 /// The check of a node, with an nvidia-smi that prints this: what it says, and whether it lets the job run.
