@@ -33,11 +33,13 @@ pub(super) fn model(world: &World<'_>, mapped: &Mapped) -> LinkModel {
     let all: Vec<usize> = (0..process.loads.len()).collect();
     let new = all.iter().copied().filter(judged).collect();
     let opened = Opened { root: None, scope: all, new, problems: Vec::new() };
-    // What files define that nobody can read any more is not known.
-    if mapped.unreadable.is_empty() {
+    // Of files that nobody can read any more, neither what they define is known nor what they would open.
+    let whole = mapped.unreadable.is_empty();
+    if whole {
         context.problems.extend(symbols::check(&process, &opened));
     }
-    LinkModel { contexts: vec![context.ended(process, 0)], running: Some(running), ..LinkModel::default() }
+    let from = if whole { 0 } else { process.loads.len() };
+    LinkModel { contexts: vec![context.ended(process, from)], running: Some(running), ..LinkModel::default() }
 }
 
 /// The program, then what it has loaded.
