@@ -2,7 +2,6 @@
 //!
 //! [`parse`] reads it, [`render`] writes it, [`Manifest::normalised`] is what the lock's hash is of.
 
-mod address;
 mod checks;
 pub mod init;
 mod model;
@@ -13,7 +12,6 @@ mod value;
 mod write;
 
 pub use crate::python::Platform;
-pub use address::index_address;
 pub use checks::RULES;
 pub use model::{Ask, Check, Index, Level, Manifest, Places, PythonAsk, Stack, Target};
 pub use parse::{FLAVORS, parse, parse_pyproject};

@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::address::index_address;
 use super::checks;
 use super::model::{Ask, Index, Manifest, Places, Stack, Target};
 use super::reader::{Reader, Section, Text, parse_toml};
 use super::value::{self, Invalid};
 use super::write::{TARGET_EXAMPLE, without_credentials};
 use crate::diag::{Failure, SourceText};
-use crate::python::PackageName;
+use crate::python::{PackageName, index_address};
 
 const TOP: [&str; 7] = ["stack", "packages", "target", "index", "image", "env", "checks"];
 const STACK: [&str; 10] =

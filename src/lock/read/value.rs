@@ -1,6 +1,7 @@
 //! Single values of a lock: takes their text, gives what it stands for, or says why it cannot stand in a lock.
 
-use crate::manifest::{Invalid, index_address, without_credentials};
+use crate::manifest::{Invalid, without_credentials};
+use crate::python::index_address;
 use crate::registry::image_name_fault;
 use crate::version::{ParseError, Pep440};
 

@@ -6,7 +6,7 @@ mod pyproject;
 mod requirements;
 
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
-use crate::python::{Extra, MarkerEnv, PackageName, Platform, PythonVersion, Requirement};
+use crate::python::{Extra, MarkerEnv, PackageName, Platform, PythonVersion, Requirement, index_address};
 use crate::version::pep440::{self, VersionSpecifier, local_label};
 use crate::version::{Constraint, Driver, Glibc, Specifiers};
 
@@ -207,8 +207,13 @@ impl Findings {
         if parse_variant(&last).is_ok() || last == "cpu" || last.starts_with("rocm") {
             return self.label(&last, &place);
         }
-        match name {
-            Some(name) if !packages.is_empty() => {
+        let address = index_address(&url);
+        match (name, address) {
+            (Some(_), Err(why)) if !packages.is_empty() => {
+                let fix = "add an [[index]] with an address that other machines can ask";
+                self.not_understood(place, format!("the index {url} is not taken over: {why}"), fix);
+            }
+            (Some(name), Ok(url)) if !packages.is_empty() => {
                 let listed: Vec<&str> = packages.iter().map(PackageName::as_str).collect();
                 self.understood(place, format!("[[index]] {name}, for {}", listed.join(", ")));
                 self.indexes.push(Index { name: name.into(), url, packages: packages.to_vec() });

@@ -3,8 +3,8 @@
 use super::place::{Step, steps};
 use super::{Book, Findings};
 use crate::diag::{Evidence, did_you_mean};
-use crate::manifest::index_address;
 use crate::matrix::files::{Files, SINGLE};
+use crate::python::index_address;
 
 /// Folders of the matrix, and how their files end.
 const FOLDERS: [(&str, &str); 4] =

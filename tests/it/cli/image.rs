@@ -45,8 +45,10 @@ fn an_image_that_is_not_known_is_a_warning() {
 
 /// The index of a Python image; each turn another one.
 fn image_index(turn: usize) -> Vec<u8> {
-    let entry = "{\"platform\": {\"os\": \"linux\", \"architecture\": \"amd64\"}}";
-    format!("{{\"manifests\": [{entry}], \"annotations\": {{\"turn\": \"{turn}\"}}}}").into()
+    let digest = sha256(b"x");
+    let entry =
+        format!("{{\"digest\": \"{digest}\", \"platform\": {{\"os\": \"linux\", \"architecture\": \"amd64\"}}}}");
+    format!("{{\"schemaVersion\": 2, \"manifests\": [{entry}], \"annotations\": {{\"turn\": \"{turn}\"}}}}").into()
 }
 
 #[test]

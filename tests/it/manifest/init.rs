@@ -256,6 +256,27 @@ url = "https://me:secret@company.invalid/simple"
     assert!(!format!("{:?}", proposal.notes).contains("secret"));
 }
 
+/// What the manifest would refuse is told, and not taken over.
+#[test]
+fn an_index_that_no_manifest_may_name() {
+    for (url, why) in [("file:///srv/simple", "--mirror"), ("https://h.invalid/simple?token=secret#x y", "")] {
+        let proposal = from_pyproject(&format!(
+            "[project]\nname = \"x\"\ndependencies = [\"torch>=2.3\", \"internal\"]\n[tool.uv.sources]\n\
+             internal = {{ index = \"company\" }}\n[[tool.uv.index]]\nname = \"company\"\nurl = \"{url}\"\n"
+        ));
+        let indexes = lines(&proposal).iter().filter(|line| line.starts_with("url = ")).count();
+        let told = format!("{:?}", proposal.notes);
+        match why {
+            // Without its query it is an address.
+            "" => assert!(indexes == 1 && !told.contains("secret"), "{told}"),
+            why => assert!(
+                indexes == 0 && told.contains("file:///srv/simple is not taken over") && told.contains(why),
+                "{told}"
+            ),
+        }
+    }
+}
+
 #[test]
 fn pyproject_of_poetry() {
     let proposal = from_pyproject(

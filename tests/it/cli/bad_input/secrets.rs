@@ -22,7 +22,7 @@ fn addresses_of_indexes() {
         ("user:hunter2@host/simple", "is not the address of an index"),
         ("ftp://user:hunter2@host/simple", "is not the address of an index"),
         ("https://host/simple?token=hunter2", "GPULOCK_INDEX_<NAME>_USERNAME"),
-        ("https://host/simple#hunter2", "this one goes on after `https://host/simple`"),
+        ("https://host/simple#hunter2", "it has no `?` and no `#`"),
     ] {
         let place = Place::with(&index(url));
         clean(place.refuses(&["resolve", "--offline"], 2)).says(&[word]);
