@@ -8,6 +8,7 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::lock::{ANEW, Lock};
 use crate::manifest::{self, Ask, Manifest, Platform, PythonAsk, Target};
+use crate::render;
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
 
 /// The manifest's name.
@@ -24,6 +25,16 @@ pub struct Place {
     /// Lock to write or read [default: gpulock.lock beside the manifest]
     #[arg(long, value_name = "FILE", env = "GPULOCK_LOCK")]
     pub lock: Option<PathBuf>,
+}
+
+impl Place {
+    /// As flags of a command line, with a space before each.
+    pub fn flags(&self) -> String {
+        let flag = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!(" {name} {}", render::word(&path.display().to_string())))
+        };
+        [flag("--manifest", &self.manifest), flag("--lock", &self.lock)].into_iter().flatten().collect()
+    }
 }
 
 /// A one-off question, without a manifest.
@@ -210,11 +221,10 @@ pub fn stale(path: &Path) -> Diagnostic {
     Diagnostic::error("lock-stale", message, evidence).fix("run `gpulock resolve` and commit the lock")
 }
 
-/// This folder, as a relative path, and those above it.
+/// This folder and those above it, as relative paths: ``, `..`, `../..`.
 fn folders() -> Vec<PathBuf> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().skip(1).map(Path::to_path_buf);
-    std::iter::once(PathBuf::new()).chain(above).collect()
+    let depth = std::env::current_dir().map_or(1, |here| here.ancestors().count());
+    (0..depth).map(|steps| std::iter::repeat_n("..", steps).collect()).collect()
 }
 
 /// The manifest that is named or found here, for commands that do without one.

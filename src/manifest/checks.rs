@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 54] = [
+pub const RULES: [&str; 56] = [
     "architecture-mismatch",
     "base-digest-drift",
     "cpu-build-installed",
@@ -39,6 +39,7 @@ pub const RULES: [&str; 54] = [
     "env-variable-unknown",
     "executable-stack",
     "file-stale",
+    "file-unchecked",
     "glibc-too-new",
     "gpu-code-jit",
     "gpu-code-missing",
@@ -52,6 +53,7 @@ pub const RULES: [&str; 54] = [
     "lock-edited",
     "lock-missing",
     "lock-stale",
+    "matrix-old",
     "nccl-mismatch",
     "not-loaded",
     "nvjitlink-mismatch",

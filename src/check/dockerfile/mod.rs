@@ -10,10 +10,13 @@ mod read;
 mod torch;
 mod variables;
 
+use std::collections::BTreeSet;
+
 use crate::diag::{Diagnostic, Evidence, Failure, Severity, SourceText};
 use crate::lock::Lock;
 use crate::matrix::Matrix;
 use read::{Dockerfile, MOST_STAGES};
+pub use variables::of_manifest as variables_of_manifest;
 
 /// What is said of a file that is not judged.
 const UNCHECKED: &str = "file-unchecked";
@@ -49,6 +52,8 @@ pub struct Context<'a> {
     pub lock: Option<&'a Lock>,
     /// The text of a file beside the Dockerfile, where it can be read.
     pub read: &'a dyn Fn(&str) -> Option<String>,
+    /// Variables of the manifest in a file that was generated: they are judged where they are set.
+    pub variables: BTreeSet<String>,
 }
 
 /// Judges a Dockerfile.

@@ -32,6 +32,7 @@ fn results<'a>(findings: &'a [Diagnostic], skipped: &'a [(&'static str, String)]
         anchors: vec!["gpulock.toml".into(), "gpulock.lock".into()],
         fails: Some(Severity::Error),
         answered: true,
+        is_empty: false,
         repository: None,
     }
 }

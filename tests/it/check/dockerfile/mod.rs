@@ -118,7 +118,7 @@ fn findings(text: &str, lock: Option<&Lock>) -> Vec<Diagnostic> {
 }
 
 fn findings_by(matrix: &Matrix, text: &str, lock: Option<&Lock>) -> Vec<Diagnostic> {
-    let context = Context { matrix, lock, read: &|_| None };
+    let context = Context { matrix, lock, read: &|_| None, variables: Default::default() };
     judge(SourceText::new("Dockerfile", text), &context).unwrap()
 }
 
