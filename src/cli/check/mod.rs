@@ -175,7 +175,7 @@ impl Project {
         match (&self.manifest, &self.lock) {
             (Some(_), None) => all.findings.push(input::missing(&self.lock_path)),
             (Some((_, manifest)), Some(lock)) if !lock.satisfies(manifest) => {
-                all.findings.push(input::stale(&self.lock_path));
+                all.findings.push(input::stale(&self.lock_path, lock, manifest));
             }
             (Some(_), Some(_)) => {}
             (None, _) => all.skipped.push(("lock-stale", "no manifest here".into())),
