@@ -6,6 +6,7 @@ mod arg;
 mod base;
 mod index;
 mod install;
+mod other_torch;
 mod read;
 mod torch;
 mod variables;
@@ -33,13 +34,16 @@ pub struct Lint {
 }
 
 /// In the order in which they run.
-pub const ALL: [Lint; 8] = [
+pub const ALL: [Lint; 11] = [
     base::DELETED,
     base::CUDA,
     base::CUDNN,
     base::FLOATING,
+    other_torch::BASE,
+    other_torch::INDEX,
     index::COMPUTED,
     index::HASHES,
+    other_torch::LOCKED,
     arg::UNUSED,
     arg::DISAGREES,
 ];

@@ -11,6 +11,9 @@ use crate::lock::Lock;
 use crate::manifest::Manifest;
 use crate::matrix::{EnvVarFacts, Matrix};
 
+/// The longest name that is compared with others, in bytes.
+const LONGEST: usize = 64;
+
 /// The findings of `env-variable-renamed` and `env-variable-unknown`, as far as the file alone tells.
 pub fn judge(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let facts = context.matrix.env_vars()?;
@@ -19,8 +22,9 @@ pub fn judge(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnos
         let releases = releases(file, at, context)?;
         let set = file.chain(at).into_iter().flat_map(|stage| &file.stages[stage].env);
         let all: BTreeMap<String, String> = set.map(|(name, value, _)| (name.clone(), value.clone())).collect();
+        let renamed = env_variable_renamed::judge(&all, &releases, facts);
         for (name, _, span) in file.stages[at].env.iter().filter(|(name, ..)| !context.variables.contains(name)) {
-            findings.extend(one(name, &all, &releases, facts, &|| file.lines.span(Some(span.clone()))));
+            findings.extend(one(name, &renamed, &releases, facts, &|| file.lines.span(Some(span.clone()))));
         }
     }
     Ok(findings)
@@ -32,25 +36,25 @@ pub fn judge(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnos
 /// When the matrix cannot be read.
 pub fn of_manifest(manifest: &Manifest, lock: Option<&Lock>, matrix: &Matrix) -> Result<Vec<Diagnostic>, Failure> {
     let (facts, releases) = (matrix.env_vars()?, of_lock(lock));
+    let renamed = env_variable_renamed::judge(&manifest.env, &releases, facts);
     let find = |name: &String| {
         let unknown = || Evidence::observed("[env]", format!("{name} is set"));
         let place = || manifest.place(&format!("env.{name}")).cloned().unwrap_or_else(unknown);
-        one(name, &manifest.env, &releases, facts, &place)
+        one(name, &renamed, &releases, facts, &place)
     };
     Ok(manifest.env.keys().flat_map(find).collect())
 }
 
-/// What is to be said of one of the variables that are set together.
+/// What is to be said of one of the variables that are set together; `renamed` is what is said of their old names.
 fn one(
     name: &str,
-    all: &BTreeMap<String, String>,
+    renamed: &[Diagnostic],
     releases: &Releases,
     facts: &EnvVarFacts,
     place: &dyn Fn() -> Evidence,
 ) -> Vec<Diagnostic> {
-    let renamed = env_variable_renamed::judge(all, releases, facts);
     let mut found: Vec<Diagnostic> =
-        renamed.into_iter().filter(|finding| finding.subject.as_deref() == Some(name)).collect();
+        renamed.iter().filter(|finding| finding.subject.as_deref() == Some(name)).cloned().collect();
     for first in found.iter_mut().filter_map(|finding| finding.evidence.first_mut()) {
         *first = place();
     }
@@ -62,6 +66,8 @@ fn one(
             let finding = finding.and(Evidence::fact(format!("{name}: {}", row.reason), &row.source));
             found.push(finding.fix(row.instead.clone().unwrap_or_else(|| format!("remove {name}"))));
         }
+    } else if name.len() > LONGEST {
+        // No name is that long.
     } else if let Some((near, reader, source)) = facts.misspelt(name) {
         let reader = reader.name();
         let finding = unknown(format!("{name} has no effect: {reader} reads {near}"));

@@ -295,7 +295,7 @@ fn dockerfiles_are_judged_whoever_wrote_them() {
     let place = Place::empty();
     place.put("Dockerfile.train", "FROM nvidia/cuda:11.4.2-base-ubuntu20.04\nENV NCCL_TIMEOUT=1\n");
     place.put("Dockerfile.dockerignore", "FROM nvidia/cuda:latest\n");
-    place.put("other.txt", "FROM nvidia/cuda:latest\n");
+    place.put("other.txt", "FROM nvidia/cuda:12.8.1-base-ubuntu22.04\nFROM ubuntu:latest\n");
     assert_eq!(found(&place, &[], 1), ["error dockerfile-image-deleted", "warning env-variable-unknown"]);
     let ran = check(&place, &[]).code(1);
     assert!(ran.out.contains(".: 1 file\n") && ran.out.contains("--> Dockerfile.train:2:5"), "{}", ran.out);
