@@ -143,6 +143,30 @@ fn markdown_is_a_list() {
     );
 }
 
+/// Names of files that mean something to a runner, and the old form of commands, which it takes anywhere in a line.
+#[test]
+fn hostile_names_are_no_commands() {
+    for name in
+        ["a%0A::error::x", "::error file=x::y", "##[error]x", "a\n##[add-mask]x", "x]]>", "a,line=9::x", "%253A"]
+    {
+        let place = SourceText::new(name, "one\n").span(None);
+        let found = [Diagnostic::error("lock-stale", name, place)];
+        let results = Results { subject: name, ..results(&found, &[]) };
+        let commands = github::report(&results);
+        let lines: Vec<&str> = commands.lines().collect();
+        assert_eq!(lines.len(), 2, "{commands}");
+        assert!(lines[0].starts_with("::error file=") && lines[0].matches("::").count() >= 2, "{commands}");
+        let (properties, _) = lines[0].strip_prefix("::error ").unwrap().split_once("::").unwrap();
+        assert_eq!(properties.split(',').count(), 5, "{commands}");
+        assert!(lines[1].starts_with("gpulock check ") && !lines[1].contains("##["), "{commands}");
+        let document = junit::report(&results);
+        let document = Document::parse(&document).unwrap();
+        let failure = document.descendants().find(|node| node.has_tag_name("failure")).unwrap();
+        assert_eq!(failure.attribute("message").map(|text| text.replace('\n', " ")), Some(name.replace('\n', " ")));
+        valid_sarif(&sarif::report(&results));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
