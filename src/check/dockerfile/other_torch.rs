@@ -119,14 +119,23 @@ fn base(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>,
     Ok(findings)
 }
 
+/// How the header of a file begins that gpulock wrote.
+const WRITTEN: &str = "# Written by `gpulock ";
+
 fn locked(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let Some(lock) = context.lock else { return Ok(Vec::new()) };
     let mut findings = Vec::new();
     for (at, stage) in file.stages.iter().enumerate() {
         let all = torch::of_stage(file, at, context.matrix)?;
+        // Those that gpulock wrote are held against the lock themselves.
+        let ours = |span: &Range<usize>| {
+            let mut files = stage.installs.iter().flat_map(|install| &install.files);
+            let text = files.find(|(_, at)| at == span).and_then(|(path, _)| (context.read)(path));
+            text.is_some_and(|text| text.lines().take(10).any(|line| line.starts_with(WRITTEN)))
+        };
         for (asked, span) in stage.installs.iter().flat_map(|install| &install.listed) {
             let is_cpu = || all.iter().any(|torch| torch.is_cpu && torch.span == *span);
-            if asked.package.as_str() != "torch" || !applies(asked) || is_cpu() {
+            if asked.package.as_str() != "torch" || !applies(asked) || is_cpu() || ours(span) {
                 continue;
             }
             let mut versions = lock.targets.iter().flat_map(|target| {

@@ -328,6 +328,7 @@ fn another_torch_than_the_locks_is_said() {
         "torch>=2.4",
         "torch==2.7.0 ; sys_platform == 'darwin'",
         "--index-url https://download.pytorch.org/whl/cpu\ntorch==2.7.0",
+        "# Written by `gpulock export requirements`; change gpulock.toml and export again.\ntorch==2.7.0",
         "numpy",
     ] {
         assert_eq!(found(install, sound), [], "{sound}");
