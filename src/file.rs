@@ -101,7 +101,15 @@ pub fn text_if_there(path: &Path) -> Result<Option<String>, Failure> {
 /// # Errors
 /// A path that cannot be read, or a file that is no text.
 pub fn text(path: &Path) -> Result<String, Failure> {
-    let bytes = read(path, LARGEST).map_err(|error| unread(path, &error))?;
+    text_within(path, LARGEST)
+}
+
+/// The text of a file of at most `limit` bytes.
+///
+/// # Errors
+/// As [`text`].
+pub fn text_within(path: &Path, limit: u64) -> Result<String, Failure> {
+    let bytes = read(path, limit).map_err(|error| unread(path, &error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diag::{Diagnostic, Evidence, Severity};
 use crate::manifest::{Check, Level};
 
-use super::rule;
+use super::pages::only_remarks;
 
 /// Findings with the levels of `checks`. Notes of a rule that judges stay notes, since they are remarks; those of a rule
 /// that only remarks are what its level is about.
@@ -26,8 +26,7 @@ pub fn exceptions(findings: Vec<Diagnostic>, checks: &BTreeMap<String, Check>) -
 
 fn leveled(finding: Diagnostic, checks: &BTreeMap<String, Check>) -> Option<Diagnostic> {
     let Some(check) = checks.get(finding.code) else { return Some(finding) };
-    let only_remarks = rule::find(finding.code).is_some_and(|rule| rule.level == Severity::Note);
-    if finding.severity == Severity::Note && check.level != Level::Off && !only_remarks {
+    if finding.severity == Severity::Note && check.level != Level::Off && !only_remarks(finding.code) {
         return Some(finding);
     }
     let severity = match check.level {

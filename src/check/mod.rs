@@ -22,7 +22,7 @@ pub use case::{Case, Locked};
 pub use claim::{Claims, Fault, Symptom, grouped};
 pub use device_code::Offer;
 pub use level::exceptions;
-pub use pages::{Page, is_of_environments, pages};
+pub use pages::{Page, is_of_environments, message, messages, pages};
 
 use std::collections::BTreeMap;
 

@@ -16,11 +16,13 @@ pub struct Page {
 }
 
 /// What `gpulock check` finds in a project's own files.
-const PROJECT: [Page; 4] = [
+const PROJECT: [Page; 6] = [
     Page { code: "file-stale", level: Severity::Error, text: include_str!("page/file-stale.md") },
+    Page { code: "file-unchecked", level: Severity::Error, text: include_str!("page/file-unchecked.md") },
     Page { code: "lock-edited", level: Severity::Error, text: include_str!("page/lock-edited.md") },
     Page { code: "lock-missing", level: Severity::Error, text: include_str!("page/lock-missing.md") },
     Page { code: "lock-stale", level: Severity::Error, text: include_str!("page/lock-stale.md") },
+    Page { code: "matrix-old", level: Severity::Note, text: include_str!("page/matrix-old.md") },
 ];
 
 /// All pages, by code.
@@ -32,9 +34,29 @@ pub fn pages() -> Vec<Page> {
     all
 }
 
+/// What is said of codes that have no level: errors of commands, and remarks beside findings.
+const MESSAGES: &str = include_str!("page/messages.md");
+
+/// The page of a code that has no level: its name and a few sentences.
+pub fn message(code: &str) -> Option<&'static str> {
+    messages().find(|page| page.lines().next().and_then(|line| line.strip_prefix("# ")) == Some(code))
+}
+
+/// All such pages, by code.
+pub fn messages() -> impl Iterator<Item = &'static str> {
+    let starts =
+        || MESSAGES.match_indices("# ").map(|(at, _)| at).filter(|at| MESSAGES[..*at].ends_with('\n') || *at == 0);
+    starts().zip(starts().skip(1).chain([MESSAGES.len()])).map(|(from, to)| &MESSAGES[from..to])
+}
+
 /// Whether findings of this code are about an environment, and not about files of a project.
 pub fn is_of_environments(code: &str) -> bool {
     !PROJECT.iter().any(|page| page.code == code) && !dockerfile::ALL.iter().any(|lint| lint.code == code)
+}
+
+/// Whether a code only remarks: its level is that of a note.
+pub fn only_remarks(code: &str) -> bool {
+    pages().iter().any(|page| page.code == code && page.level == Severity::Note)
 }
 
 impl Page {

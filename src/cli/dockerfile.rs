@@ -66,7 +66,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     digests(&target, args, globals)?;
     if args.check {
-        return check(&text, globals);
+        return check(&text, args, globals);
     }
     output::write(globals, &text)?;
     Ok(Answer::Yes)
@@ -130,20 +130,31 @@ fn digests(target: &Target, args: &Args, globals: &Globals) -> Result<(), Failur
     }
 }
 
-fn check(text: &str, globals: &Globals) -> Result<Answer, Failure> {
+fn check(text: &str, args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let path = globals.output.clone().unwrap_or_else(|| PathBuf::from("Dockerfile"));
     let name = path.display().to_string();
+    let command = command(args, &path);
     let Some(old) = file::text_if_there(&path)? else {
         let problem = Diagnostic::error(
             "file-missing",
             format!("there is no {name}"),
             Evidence::observed(&*name, "no such file"),
         );
-        return Err(Failure::no(problem.fix(format!("write it: `gpulock dockerfile -o {name}`"))));
+        return Err(Failure::no(problem.fix(format!("write it: `{command}`"))));
     };
-    if let Some(drift) = dockerfile::drift(&name, &old, text) {
+    if let Some(drift) = dockerfile::drift(&name, &old, text, &command) {
         return Err(Failure::no(drift));
     }
     output::stdout(&format!("{name} is up to date\n"))?;
     Ok(Answer::Yes)
+}
+
+/// The command that writes what these flags check.
+fn command(args: &Args, path: &Path) -> String {
+    let target = args.target.as_ref().map(|target| format!(" --target {}", render::word(target)));
+    let template =
+        args.template.as_ref().map(|file| format!(" --template {}", render::word(&file.display().to_string())));
+    let digest = args.require_digest.then(|| " --require-digest".to_owned());
+    let flags: String = [target, template, digest].into_iter().flatten().collect();
+    format!("gpulock dockerfile{flags}{} -o {}", args.place.flags(), render::word(&path.display().to_string()))
 }

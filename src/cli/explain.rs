@@ -13,7 +13,7 @@ use crate::report::message;
 /// Flags of `gpulock explain`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The code of a finding (gpu-code-missing), a status by number or name (209, CUDNN_STATUS_NOT_SUPPORTED), an exit
+    /// The code of a finding or an error (gpu-code-missing, usage), a status by number or name (209, CUDNN_STATUS_NOT_SUPPORTED), an exit
     /// status, or a message; `-` reads one from standard input; all codes when left out
     #[arg(value_name = "WHAT", allow_hyphen_values = true)]
     what: Vec<String>,
@@ -38,6 +38,10 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let pages = check::pages();
     if let Some(page) = pages.iter().find(|page| page.code == text) {
         output::write(globals, page.text)?;
+        return Ok(Answer::Yes);
+    }
+    if let Some(page) = check::message(&text) {
+        output::write(globals, &format!("{}\n", page.trim_end()))?;
         return Ok(Answer::Yes);
     }
     let matrix = globals.matrix()?;
@@ -78,7 +82,8 @@ fn not_known(text: &str, pages: &[check::Page]) -> Failure {
             error.fix("name the line with the error alone; `gpulock explain` lists all rules"),
         );
     }
-    let fix = match did_you_mean(first, pages.iter().map(|page| page.code)) {
+    let messages = check::messages().filter_map(|page| page.lines().next()?.strip_prefix("# "));
+    let fix = match did_you_mean(first, pages.iter().map(|page| page.code).chain(messages)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`gpulock explain` lists all".to_owned(),
     };

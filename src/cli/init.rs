@@ -44,6 +44,13 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         let error = Diagnostic::error("manifest-exists", format!("{MANIFEST} is here already"), evidence);
         return Err(Failure::no(error.fix("edit it, or write over it with --force")));
     }
+    if let Some(place) = manifest_of_pyproject()?.filter(|_| !args.force) {
+        let message = "pyproject.toml has [tool.gpulock] already, and gpulock.toml beside it would win";
+        let error = Diagnostic::error("manifest-exists", message, place);
+        return Err(Failure::no(
+            error.fix("edit [tool.gpulock], or remove it first; --force writes gpulock.toml all the same"),
+        ));
+    }
     let mut texts: Vec<(String, String)> = Vec::new();
     let files = if args.files.is_empty() { found()? } else { args.files.clone() };
     for file in files {
@@ -99,6 +106,30 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
+/// The manifest in the pyproject.toml of this folder, where there is one.
+fn manifest_of_pyproject() -> Result<Option<Evidence>, Failure> {
+    const NAME: &str = "pyproject.toml";
+    let text = if Path::new(NAME).is_file() { file::text_if_there(Path::new(NAME))? } else { None };
+    let Some(text) = text else { return Ok(None) };
+    // One that is wrong is said by what reads it.
+    let has = !matches!(manifest::parse_pyproject(&text, NAME), Ok(None));
+    let at = text.find("[tool.gpulock").filter(|_| has);
+    Ok(at.map(|at| SourceText::new(NAME, &text).span(Some(at..at + "[tool.gpulock".len()))))
+}
+
+/// Refuses a file of conda: its packages are not those of an index of Python.
+fn not_conda(name: &str, text: &str) -> Result<(), Failure> {
+    let is_yaml = [".yml", ".yaml"].iter().any(|extension| name.ends_with(extension));
+    let Some(line) = text.lines().find(|line| line.starts_with("dependencies:")).filter(|_| is_yaml) else {
+        return Ok(());
+    };
+    let at = text.find(line).map(|at| at..at + line.trim_end().len());
+    let message = format!("{name} is an environment of conda, which `gpulock init` does not read");
+    let error = Diagnostic::error("cannot-read", message, SourceText::new(name, text).span(at));
+    let fix = "say what it asks for: `gpulock init --python 3.11 --torch 2.8 --gpu \"RTX 5090\"`, and further packages with --package";
+    Err(Failure::unanswerable(error.fix(fix)))
+}
+
 /// The Python of each operating system that the matrix knows.
 fn system_pythons(matrix: &Matrix) -> Result<SystemPythons, Failure> {
     let mut pythons = SystemPythons::new();
@@ -141,6 +172,7 @@ fn read_with_includes(file: &Path, texts: &mut Vec<(String, String)>) -> Result<
         let error = Diagnostic::error("cannot-read", format!("{name} is too large to be what is asked for"), evidence);
         return Err(Failure::unanswerable(error.fix("name the file that lists what the project uses")));
     }
+    not_conda(&name, &text)?;
     let is_requirements = matches!(source(&name, &text), Source::Requirements(_));
     texts.push((name, text.clone()));
     if is_requirements {

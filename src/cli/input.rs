@@ -6,8 +6,9 @@ use clap::Args;
 
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
-use crate::lock::{ANEW, Lock};
+use crate::lock::{ANEW, Lock, Seal};
 use crate::manifest::{self, Ask, Manifest, Platform, PythonAsk, Target};
+use crate::render;
 use crate::version::{Constraint, Cuda, Cudnn, Driver, Glibc, Specifiers};
 
 /// The manifest's name.
@@ -24,6 +25,16 @@ pub struct Place {
     /// Lock to write or read [default: gpulock.lock beside the manifest]
     #[arg(long, value_name = "FILE", env = "GPULOCK_LOCK")]
     pub lock: Option<PathBuf>,
+}
+
+impl Place {
+    /// As flags of a command line, with a space before each.
+    pub fn flags(&self) -> String {
+        let flag = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!(" {name} {}", render::word(&path.display().to_string())))
+        };
+        [flag("--manifest", &self.manifest), flag("--lock", &self.lock)].into_iter().flatten().collect()
+    }
 }
 
 /// A one-off question, without a manifest.
@@ -203,18 +214,54 @@ pub fn missing(path: &Path) -> Diagnostic {
     Diagnostic::error("lock-missing", "there is no lock", evidence).fix("run `gpulock resolve`")
 }
 
-/// The lock was made for another manifest than the one that is here.
-pub fn stale(path: &Path) -> Diagnostic {
-    let evidence = Evidence::observed(path.display().to_string(), "was made for another manifest (hash of the inputs)");
-    let message = format!("{} is not that of this manifest", path.display());
-    Diagnostic::error("lock-stale", message, evidence).fix("run `gpulock resolve` and commit the lock")
+/// The lock was made for another manifest than the one that is here: as far as the lock tells, in what.
+pub fn stale(path: &Path, lock: &Lock, manifest: &Manifest) -> Diagnostic {
+    let name = path.display().to_string();
+    let evidence = Evidence::observed(&*name, "was made for another manifest (hash of the inputs)");
+    let mut problem = Diagnostic::error("lock-stale", format!("{name} is not that of this manifest"), evidence);
+    let differences = lock.differences(manifest);
+    if differences.is_empty() {
+        let fact = "in what a lock does not hold, such as bounds that its versions still meet";
+        problem = problem.and(Evidence::observed("the manifest differs", fact));
+    }
+    for (path, fact) in differences {
+        let place = match manifest.place(&path) {
+            Some(Evidence::Span { file, line, .. }) => format!("{file}:{line}"),
+            _ => "the manifest differs".into(),
+        };
+        problem = problem.and(Evidence::observed(place, fact));
+    }
+    problem.fix("run `gpulock resolve` and commit the lock")
 }
 
-/// This folder, as a relative path, and those above it.
+/// What a lock says of itself against what it holds; `None` where the two agree. `name` is what messages call it.
+pub fn seal(lock: &Lock, name: &str) -> Option<Diagnostic> {
+    let seen = |fact: &str| Evidence::observed(name, fact);
+    match lock.seal {
+        Seal::Whole | Seal::Unknown => None,
+        Seal::Broken => {
+            let message = format!("{name} was edited since `gpulock resolve` wrote it, or merged line by line");
+            let seen = seen("`content` is another hash than that of what the lock holds");
+            Some(Diagnostic::error(EDITED, message, seen).about(name).fix(
+                "restore it from version control; after a merge, run `gpulock resolve`: it keeps the versions that fit and \
+                 writes all else anew",
+            ))
+        }
+        Seal::Absent => {
+            let message = format!("{name} has no hash of what it holds: an edit by hand would not be seen");
+            let seen = seen("no `content`; an earlier release wrote it");
+            Some(Diagnostic::note(EDITED, message, seen).about(name).fix("run `gpulock resolve`, which adds it"))
+        }
+    }
+}
+
+/// The code of a lock that somebody edited.
+pub const EDITED: &str = "lock-edited";
+
+/// This folder and those above it, as relative paths: ``, `..`, `../..`.
 fn folders() -> Vec<PathBuf> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().skip(1).map(Path::to_path_buf);
-    std::iter::once(PathBuf::new()).chain(above).collect()
+    let depth = std::env::current_dir().map_or(1, |here| here.ancestors().count());
+    (0..depth).map(|steps| std::iter::repeat_n("..", steps).collect()).collect()
 }
 
 /// The manifest that is named or found here, for commands that do without one.

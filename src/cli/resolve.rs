@@ -10,9 +10,9 @@ use super::image;
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
 use super::{Answer, Form, Globals, output, summary, write};
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::{Class, Diagnostic, Evidence, Failure};
 use crate::file;
-use crate::lock::{self, Lock, Origin, inputs_hash};
+use crate::lock::{self, Lock, Origin, Seal, inputs_hash};
 use crate::manifest::{Manifest, parse_package_name};
 use crate::matrix::Matrix;
 use crate::python::{Catalog, PackageName};
@@ -75,6 +75,12 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let requests: Vec<Request> =
         Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
     known_upgrades(old.as_ref(), &manifest, args)?;
+    let edited =
+        old.as_ref().filter(|old| old.seal == Seal::Broken).and_then(|old| input::seal(old, &args_path(&path)));
+    if let Some(edited) = edited.filter(|_| !args.targets.is_empty()) {
+        let fix = "leave out --target: what the lock has for other targets may be edited too";
+        return Err(Failure::no(edited.fix(fix)));
+    }
     let kept = old.as_ref().filter(|_| !one_off);
     let keeps: Vec<Keep> = requests.iter().map(|request| keep(kept, &request.target.name, args)).collect();
     let default_index = source.default_index();
@@ -102,7 +108,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         return refuse(&conflicts, globals);
     }
     let mut lock = make(&solutions, &manifest, &matrix, &source)?;
-    let about_images = image::fill(&mut lock, old.as_ref(), &manifest, &matrix, &asked(args), globals)?;
+    // Digests that somebody may have written into the lock are asked for anew.
+    let trusted = old.as_ref().filter(|old| old.seal != Seal::Broken);
+    let about_images = image::fill(&mut lock, trusted, &manifest, &matrix, &asked(args), globals)?;
     for solution in &mut solutions {
         // Among several targets, a note says which it is about.
         let of_several = requests.len() > 1;
@@ -237,12 +245,18 @@ fn asked(args: &Args) -> image::Asked<'_> {
 
 /// Writes, checks or shows the lock.
 fn finish(lock: &Lock, old: Option<&Lock>, path: &Path, args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let changes = summary::changes(old, lock);
+    let mut changes = summary::changes(old, lock);
+    match old.map(|old| old.seal) {
+        Some(Seal::Broken) if changes.is_empty() => changes.push("the hash of what it holds".into()),
+        Some(Seal::Absent) if changes.is_empty() => changes.push("a hash of what it holds, which it lacks".into()),
+        _ => {}
+    }
+    let up_to_date = old.is_some_and(|old| old.same_content(lock) && matches!(old.seal, Seal::Whole | Seal::Unknown));
     if args.check {
-        let Some(old) = old else {
+        if old.is_none() {
             return Err(missing(path));
-        };
-        if old.same_content(lock) {
+        }
+        if up_to_date {
             report(lock, globals, &format!("{} is up to date\n", path.display()))?;
             return Ok(Answer::Yes);
         }
@@ -253,11 +267,11 @@ fn finish(lock: &Lock, old: Option<&Lock>, path: &Path, args: &Args, globals: &G
     let mut text = summary::lock(lock);
     if args.dry_run {
         text.push_str(&format!("\nnothing written ({})\n", args_path(path)));
-    } else if old.is_some_and(|old| old.same_content(lock)) {
+    } else if up_to_date {
         // The same stack from a newer matrix is no change to commit.
         text.push_str(&format!("\n{} is up to date\n", args_path(path)));
     } else {
-        write::atomically(path, &lock.to_text())?;
+        write::atomically(path, &lock.to_file())?;
         text.push_str(&format!("\nwrote {}\n", args_path(path)));
     }
     if old.is_some() {
@@ -303,8 +317,11 @@ fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> 
 /// `--locked`: the lock as it is, if it was made for this manifest.
 fn locked(old: Option<&Lock>, manifest: &Manifest, path: &Path, globals: &Globals) -> Result<Answer, Failure> {
     let Some(old) = old else { return Err(missing(path)) };
-    if !old.satisfies(manifest) {
-        return Err(Failure::no(input::stale(path)));
+    let edited = Some(old).filter(|old| old.seal == Seal::Broken).and_then(|old| input::seal(old, &args_path(path)));
+    let stale = (!old.satisfies(manifest)).then(|| input::stale(path, old, manifest));
+    let diagnostics: Vec<Diagnostic> = edited.into_iter().chain(stale).collect();
+    if !diagnostics.is_empty() {
+        return Err(Failure { class: Class::No, diagnostics });
     }
     report(old, globals, &summary::lock(old))?;
     Ok(Answer::Yes)

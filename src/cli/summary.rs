@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Globals;
 use crate::lock::{Code, Gpu, Image, Lock, Reference, Target, Tier, Wheel};
-use crate::report::human::printable;
+use crate::report::human::{one_line, printable};
 use crate::resolve::Conflict;
 
 /// The stacks of a lock.
@@ -16,7 +16,7 @@ pub fn lock(lock: &Lock) -> String {
 fn target(lock: &Lock, target: &Target) -> String {
     let mut text = format!("target {} ({}, Python {})\n", target.name, target.platform, target.python);
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:<9} {value}");
+        let _ = writeln!(text, "  {name:<9} {}", one_line(&value));
     };
     let torch = target.packages.iter().find(|(name, _)| name.as_str() == "torch");
     let index = torch.and_then(|(_, package)| lock.index_of(package)).unwrap_or("unknown index");

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use clap::builder::TypedValueParser;
+use clap::builder::{Resettable, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command, Error};
 
@@ -30,8 +30,10 @@ impl TypedValueParser for Switch {
     }
 }
 
-/// Has the flag, if it takes no value, read its variable so.
+/// Has the flag, if it takes no value, read its variable so; of whatever flag, an empty variable counts as unset.
 pub fn strict(arg: Arg) -> Arg {
+    let is_empty = arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+    let arg = if is_empty { arg.env(Resettable::Reset) } else { arg };
     match arg.get_action() {
         ArgAction::SetTrue => arg.value_parser(Switch),
         _ => arg,

@@ -67,8 +67,10 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             lock.targets.iter().flat_map(|t| t.packages.keys()).map(PackageName::as_str).collect();
         let near = crate::diag::did_you_mean(args.package.as_str(), known);
         let evidence = Evidence::observed(name, "no such package in it");
+        let part = part(args.package.as_str(), &lock);
         let error = Diagnostic::error("package-unknown", format!("{} is not in the lock", args.package), evidence);
         return Err(Failure::no(match near {
+            _ if part.is_some() => error.fix(part.unwrap_or_default()),
             Some(near) => error.fix(format!("did you mean `{near}`?")),
             None => error.fix("`gpulock export constraints` lists the packages of the lock"),
         }));
@@ -78,6 +80,35 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         Form::Json => output::write(globals, &json::why(args.package.as_str(), &all)),
     }?;
     Ok(Answer::Yes)
+}
+
+/// What to ask for a part of the stack that is no package: it follows from torch, or from the manifest.
+fn part(name: &str, lock: &Lock) -> Option<String> {
+    /// Parts, with how the names of their packages begin.
+    const PARTS: [(&str, &str); 4] = [
+        ("cuda", "nvidia-cuda-runtime"),
+        ("cudnn", "nvidia-cudnn"),
+        ("nccl", "nvidia-nccl"),
+        ("cublas", "nvidia-cublas"),
+    ];
+    let follows = "it follows from the build of torch: `gpulock why torch`";
+    if let Some((_, begins)) = PARTS.iter().find(|(part, _)| *part == name) {
+        let packages = lock.targets.iter().flat_map(|target| target.packages.keys());
+        let package = packages.map(PackageName::as_str).find(|package| package.starts_with(begins));
+        return Some(match package {
+            Some(package) => format!("{follows}; its package is {package}: `gpulock why {package}`"),
+            None => follows.into(),
+        });
+    }
+    match name {
+        "driver" | "gpu" => {
+            Some("what the driver has to be follows from the build of torch: `gpulock why torch`".into())
+        }
+        "python" => {
+            Some("it is what [stack] asks for, or the newest that all packages have: `gpulock why torch`".into())
+        }
+        _ => None,
+    }
 }
 
 fn human(package: &PackageName, all: &[Why], globals: &Globals) -> String {

@@ -197,13 +197,18 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         .map(|(_, name)| name)
 }
 
+/// By how many single mistakes a name becomes another one: a character too many, too few or wrong, two that changed places.
+pub fn mistakes(one: &str, other: &str) -> usize {
+    strsim::damerau_levenshtein(one, other)
+}
+
 /// The one of `known` that is nearest to a mistyped name in capitals, by single mistakes: two, or one in five characters.
 /// Such names begin alike, so [`did_you_mean`] would find one for each.
 pub fn misspelt<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (given.len() / 5).clamp(2, 4);
     known
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(given, name), name))
+        .map(|name| (mistakes(given, name), name))
         .filter(|(mistakes, _)| *mistakes <= most)
         .min()
         .map(|(_, name)| name)

@@ -4,6 +4,7 @@
 
 mod base;
 mod diff;
+mod differ;
 mod image;
 mod model;
 mod read;
@@ -26,8 +27,8 @@ pub use image::{SLIM, choose as choose_image};
 pub use solution::Origin;
 
 pub use model::{
-    Artefact, Code, DEFAULT_INDEX, DriverSupport, FileDigest, Gpu, Image, Lock, Package, REVISION, Reference, Target,
-    Tier, VERSION, Wheel,
+    Artefact, Code, DEFAULT_INDEX, DriverSupport, FileDigest, Gpu, Image, Lock, Package, REVISION, Reference, Seal,
+    Target, Tier, VERSION, Wheel,
 };
 
 /// What [`Lock::inputs`] is for a manifest: the hash of its normal form.
@@ -80,7 +81,7 @@ impl Lock {
         }
     }
 
-    /// The hash of the lock's text: what generated files are marked with.
+    /// The hash of what the lock holds: what it is sealed with, and what generated files are marked with.
     pub fn digest(&self) -> String {
         sha256(self.to_text().as_bytes())
     }

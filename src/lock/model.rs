@@ -9,7 +9,7 @@ use crate::version::{Cuda, Cudnn, Driver, Glibc, Nccl, Pep440};
 pub const VERSION: u64 = 1;
 /// Additions to that version: a lock of a newer revision is read, and what it adds is passed over. A lock says the least
 /// revision that has what it holds.
-pub const REVISION: u64 = 1;
+pub const REVISION: u64 = 2;
 
 /// Name of the index that tools use when they are told of none.
 pub const DEFAULT_INDEX: &str = "pypi";
@@ -27,6 +27,22 @@ pub struct Lock {
     pub targets: Vec<Target>,
     /// Every artefact once, by file name.
     pub wheels: BTreeMap<String, Wheel>,
+    /// Whether the text that it was read from had the hash of what it holds; since revision 2.
+    pub seal: Seal,
+}
+
+/// The hash of its own content that a lock carries: what a lock holds was written by a resolve, and by nobody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Seal {
+    /// It has none: it was not read from a file, or an earlier release wrote it.
+    #[default]
+    Absent,
+    /// It is that of what the lock holds.
+    Whole,
+    /// It is not: somebody edited the lock, or merged two line by line.
+    Broken,
+    /// A later release wrote the lock: what it added is not known here, and may be part of the hash.
+    Unknown,
 }
 
 /// The stack of one target.
@@ -210,7 +226,7 @@ pub struct FileDigest {
 }
 
 impl Lock {
-    /// The least revision that has what this lock holds.
+    /// The least revision that has what this lock holds, but for the hash of that.
     pub fn revision(&self) -> u64 {
         u64::from(self.targets.iter().any(|target| target.image.is_some() || !target.env.is_empty()))
     }

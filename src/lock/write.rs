@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::model::{Artefact, DriverSupport, FileDigest, Image, Lock, Package, Reference, Target, VERSION, Wheel};
+use super::model::{
+    Artefact, DriverSupport, FileDigest, Image, Lock, Package, REVISION, Reference, Target, VERSION, Wheel,
+};
 use crate::manifest::without_credentials;
 use crate::python::PackageName;
 
@@ -10,13 +12,25 @@ use crate::python::PackageName;
 pub const MARK: &str = "# Written by gpulock.";
 
 impl Lock {
-    /// The text of `gpulock.lock`; equal locks have equal bytes.
+    /// The text of `gpulock.lock`; equal locks have equal bytes. It has the hash of what it holds.
+    pub fn to_file(&self) -> String {
+        self.text(REVISION, Some(&self.digest()))
+    }
+
+    /// The same without that hash: what is hashed.
     pub fn to_text(&self) -> String {
+        self.text(self.revision(), None)
+    }
+
+    fn text(&self, revision: u64, content: Option<&str>) -> String {
         // An artefact's line is about 300 bytes.
         let mut out = String::with_capacity(1024 + 300 * self.wheels.len());
         let _ = writeln!(out, "{MARK} Change gpulock.toml and run `gpulock resolve`.");
-        let _ = writeln!(out, "version = {VERSION}\nrevision = {}", self.revision());
+        let _ = writeln!(out, "version = {VERSION}\nrevision = {revision}");
         let _ = writeln!(out, "inputs = {}\nmatrix = {}", quoted(&self.inputs), quoted(&self.matrix));
+        if let Some(content) = content {
+            let _ = writeln!(out, "content = {}", quoted(content));
+        }
         for (name, url) in &self.indexes {
             let url = without_credentials(url);
             let _ = writeln!(out, "\n[[index]]\nname = {}\nurl = {}", quoted(name), quoted(&url));

@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 54] = [
+pub const RULES: [&str; 59] = [
     "architecture-mismatch",
     "base-digest-drift",
     "cpu-build-installed",
@@ -25,10 +25,13 @@ pub const RULES: [&str; 54] = [
     "dockerfile-arg-disagrees",
     "dockerfile-arg-unused",
     "dockerfile-base-cuda",
+    "dockerfile-base-torch",
     "dockerfile-cudnn-base",
     "dockerfile-floating-tag",
     "dockerfile-image-deleted",
     "dockerfile-index-computed",
+    "dockerfile-index-unknown",
+    "dockerfile-torch-not-locked",
     "dockerfile-without-hashes",
     "driver-library-in-image",
     "driver-minor-version",
@@ -39,6 +42,7 @@ pub const RULES: [&str; 54] = [
     "env-variable-unknown",
     "executable-stack",
     "file-stale",
+    "file-unchecked",
     "glibc-too-new",
     "gpu-code-jit",
     "gpu-code-missing",
@@ -52,6 +56,7 @@ pub const RULES: [&str; 54] = [
     "lock-edited",
     "lock-missing",
     "lock-stale",
+    "matrix-old",
     "nccl-mismatch",
     "not-loaded",
     "nvjitlink-mismatch",

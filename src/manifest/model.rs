@@ -28,7 +28,7 @@ pub struct Manifest {
 }
 
 /// Places in the manifest, by path: `stack.torch`, `packages.numpy`, `target.cluster`, `target.cluster.driver`,
-/// `target.cluster.gpus.RTX 5090`.
+/// `target.cluster.gpus.RTX 5090`, `env.NCCL_DEBUG`.
 pub type Places = BTreeMap<String, Evidence>;
 
 impl Manifest {

@@ -57,7 +57,7 @@ fn manifest(mut reader: Reader<'_>, root: &Section<'_>, prefix: &str) -> Result<
     let stack = table(&mut reader, "stack").map(|section| stack(&mut reader, &section, prefix, &mut places));
     let packages = table(&mut reader, "packages").map(|section| packages(&mut reader, &section, &mut places));
     let image = table(&mut reader, "image").map(|section| image(&mut reader, &section));
-    let env = table(&mut reader, "env").map(|section| env(&mut reader, &section));
+    let env = table(&mut reader, "env").map(|section| env(&mut reader, &section, &mut places));
     let checks = table(&mut reader, "checks").map(|section| checks::read(&mut reader, &section));
     let targets = match meant.contains(&"target") && !root.has("target") {
         true => Vec::new(),
@@ -343,7 +343,7 @@ fn flavor(text: &str) -> Result<String, Invalid> {
     Err(Invalid { code: "invalid-value", message: format!("unknown flavor `{text}`"), fix: Some(fix) })
 }
 
-fn env(reader: &mut Reader<'_>, section: &Section<'_>) -> BTreeMap<String, String> {
+fn env(reader: &mut Reader<'_>, section: &Section<'_>, places: &mut Places) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for key in section.keys() {
@@ -359,6 +359,7 @@ fn env(reader: &mut Reader<'_>, section: &Section<'_>) -> BTreeMap<String, Strin
             reader.problem("invalid-value", &section.value_span(key), message, "leave the NUL out");
         }
         if seen.insert(key) {
+            places.insert(format!("env.{key}"), reader.place(&section.key_span(key)));
             env.extend(value.map(|value| (key.to_owned(), value.value.to_owned())));
         }
     }

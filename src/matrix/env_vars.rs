@@ -6,7 +6,7 @@ use super::gpu_code::matches;
 use super::schema::{
     EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableReader,
 };
-use crate::diag::misspelt;
+use crate::diag::{misspelt, mistakes};
 use crate::version::Pep440;
 
 /// What is known about environment variables.
@@ -63,6 +63,35 @@ impl EnvVarFacts {
         let near = misspelt(name, self.file.known.iter().flat_map(|row| &row.names).map(String::as_str))?;
         let row = self.file.known.iter().find(|row| row.names.iter().any(|one| one == near))?;
         Some((near, row))
+    }
+
+    /// The name that was meant by one that is misspelt, as far as the names alone tell: with who reads it, and the source.
+    pub fn misspelt(&self, name: &str) -> Option<(&str, VariableReader, &str)> {
+        /// Of shorter ones, too many are alike.
+        const SHORTEST: usize = 12;
+        /// With more mistakes, it is another name.
+        const MOST: usize = 2;
+        // Those of other families are nobody's here, and far from all.
+        const FAMILIES: [&str; 3] = ["NCCL", "TORCH", "PYTORCH"];
+        let is_one = FAMILIES.iter().any(|family| mistakes(name.split('_').next().unwrap_or_default(), family) <= 1);
+        if name.len() < SHORTEST || !is_one {
+            return None;
+        }
+        let spelled = self.file.spelled.iter().flat_map(|row| {
+            let one = move |name| (name, row.reader, row.source.as_str());
+            row.names.iter().map(String::as_str).map(one)
+        });
+        let renamed = self.file.renamed.iter().flat_map(|row| {
+            let one = move |name| (name, row.reader, row.source.as_str());
+            row.names.iter().flat_map(|(old, new)| [old.as_str(), new.as_str()]).map(one)
+        });
+        let rows: Vec<(&str, VariableReader, &str)> = spelled.chain(renamed).collect();
+        if rows.iter().any(|row| row.0 == name) || self.is_known(name) || self.unread(name).is_some() {
+            return None;
+        }
+        let alike = rows.into_iter().filter(|row| row.0.len().abs_diff(name.len()) <= MOST);
+        let (count, near) = alike.map(|row| (mistakes(name, row.0), row)).min_by_key(|(mistakes, _)| *mistakes)?;
+        (count <= MOST).then_some(near)
     }
 
     /// Whether a Python file names variables only to print them.

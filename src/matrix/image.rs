@@ -3,7 +3,9 @@
 //! Takes `image/*.toml`. A tag is looked up, never computed from a CUDA version alone.
 
 use super::files::Files;
-use super::schema::{CudaImageFile, DeletedImageRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile};
+use super::schema::{
+    CudaImageFile, DeletedImageRow, GoneTagRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile, TorchImageRow,
+};
 use crate::diag::Failure;
 use crate::python::{Platform, PythonVersion};
 use crate::version::{Cuda, CudaRelease};
@@ -97,6 +99,16 @@ impl ImageFacts {
     pub fn python(&self, python: PythonVersion, os: &str) -> Option<String> {
         let row = self.pythons.images.iter().find(|row| row.os == os && row.pythons.contains(&python))?;
         Some(format!("{}{python}{}", row.prefix, row.suffix))
+    }
+
+    /// What is known of a repository of images that have a torch.
+    pub fn torch(&self, repository: &str) -> Option<&TorchImageRow> {
+        self.pythons.torches.iter().find(|row| row.names.iter().any(|name| name == repository))
+    }
+
+    /// A tag of nvidia/cuda that is there no more, and names no release.
+    pub fn gone(&self, tag: &str) -> Option<&GoneTagRow> {
+        self.cuda.gone.iter().find(|row| row.tag == tag)
     }
 
     /// The image of uv, where it installs that Python.

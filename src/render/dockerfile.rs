@@ -50,14 +50,14 @@ pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<
     Ok(format!("{directives}{header}{}\n", body.trim_end()))
 }
 
-/// Why an existing file is not the one that would be written now; `None` when it is.
-pub fn drift(name: &str, old: &str, new: &str) -> Option<Diagnostic> {
+/// Why an existing file is not the one that would be written now; `None` when it is. `command` writes it anew.
+pub fn drift(name: &str, old: &str, new: &str, command: &str) -> Option<Diagnostic> {
     if old == new {
         return None;
     }
     let line = |text: &str, prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::to_owned);
     let differs = |prefix: &str| line(old, prefix) != line(new, prefix);
-    let fix = format!("write it anew: `gpulock dockerfile -o {name}`");
+    let fix = format!("write it anew: `{command}`");
     let say = |message: String, fact: String| {
         Some(Diagnostic::error(STALE, message, Evidence::observed(name, fact)).fix(fix.clone()))
     };

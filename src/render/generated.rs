@@ -1,64 +1,22 @@
 //! Files that were written from a lock, held against one: takes a file's text, says whether it is what the lock gives.
 //!
 //! A file says in its header from which lock it is. One that is of this lock is rendered once more: where the two differ,
-//! somebody edited it.
+//! somebody edited it. Version control may have changed the ends of its lines; that is said, and is no edit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use super::header::{Header, header};
 
 use super::options::Options;
 use super::template::Template;
 use super::{Beside, Format, dockerfile, quote};
-use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity, SourceText};
 use crate::lock::{Lock, Target};
 
 /// What is found about such files.
 pub const STALE: &str = "file-stale";
 /// A file that could not be compared.
 pub const UNCHECKED: &str = "file-unchecked";
-
-const MARK: &str = "Written by `gpulock ";
-const LOCK_LINE: &str = "Lock: ";
-const TARGET_LINE: &str = "Target: ";
-const TEMPLATE_LINE: &str = "Template: ";
-const OPTIONS_LINE: &str = "Options: ";
-/// What lines of comment begin with.
-const COMMENTS: [&str; 2] = ["# ", "// "];
-/// A header stands in the first lines, after directives that only count there.
-const HEADER_LINES: usize = 10;
-
-/// A file that gpulock wrote, as its header says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header<'t> {
-    /// The command that wrote it: `export requirements`.
-    pub command: &'t str,
-    /// The lock that it was written for, by its hash.
-    pub lock: &'t str,
-    target: Option<&'t str>,
-    template: Option<&'t str>,
-    options: Option<&'t str>,
-}
-
-/// The header of a text; `None` where it has none, and was not written by gpulock.
-pub fn header(text: &str) -> Option<Header<'_>> {
-    let marked = |line: &str| COMMENTS.into_iter().find(|comment| line.strip_prefix(comment).is_some_and(is_mark));
-    let mut lines = text.lines().take(HEADER_LINES).skip_while(|line| marked(line).is_none());
-    let first = lines.next()?;
-    let comment = marked(first)?;
-    let command = first.strip_prefix(comment)?.strip_prefix(MARK)?.split('`').next()?;
-    let rest: Vec<&str> = lines.map_while(|line| line.strip_prefix(comment)).take(4).collect();
-    let line = |prefix: &str| rest.iter().find_map(|line| line.strip_prefix(prefix));
-    Some(Header {
-        command,
-        lock: line(LOCK_LINE)?,
-        target: line(TARGET_LINE).and_then(|text| text.rsplit_once(" (")).map(|(name, _)| name),
-        template: line(TEMPLATE_LINE),
-        options: line(OPTIONS_LINE),
-    })
-}
-
-fn is_mark(text: &str) -> bool {
-    text.starts_with(MARK)
-}
 
 /// A lock and what else such files are made of.
 #[derive(Debug, Clone, Copy)]
@@ -71,38 +29,99 @@ pub struct Origin<'a> {
     pub lock_name: &'a str,
     /// Templates that are at hand besides the embedded ones: name and text.
     pub templates: &'a [(String, String)],
+    /// What a command that writes such a file needs besides, such as ` --lock other.lock`.
+    pub place: &'a str,
+}
+
+/// What is said of a file that could not be read: `failure` says why.
+pub fn unread(name: &str, failure: &Failure, severity: Severity) -> Diagnostic {
+    let why = failure.diagnostics.first();
+    let message = why.map_or_else(|| format!("{name} cannot be read"), |why| why.message.clone());
+    let seen = why.and_then(|why| why.evidence.first().cloned());
+    let seen = seen.unwrap_or_else(|| Evidence::observed(name, "not read"));
+    let finding = Diagnostic::error(UNCHECKED, format!("{message}, so it is not judged"), seen).about(name);
+    let fix = "make it a text that can be read, or pass it over: --exclude FILE";
+    Diagnostic { severity, ..finding.fix(fix) }
+}
+
+/// What is said of a file that was written from a lock which is not here.
+pub fn without_lock(name: &str, text: &str) -> Diagnostic {
+    let message = format!("gpulock wrote {name}, and the lock that it was written from is not here: it is not judged");
+    let line = text.lines().next().map(|line| 0..line.len());
+    let finding = Diagnostic::error(UNCHECKED, message, SourceText::new(name, text).span(line)).about(name);
+    finding.fix("commit the lock with it, or name it: --lock FILE")
 }
 
 /// What is wrong with a file, named `name`; `None` when it is what the lock gives.
-pub fn judge(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> Option<Diagnostic> {
-    let source = SourceText::new(name, text);
-    let place = |words: &str| source.span(text.find(words).map(|at| at..at + words.len()));
-    if header.lock != origin.lock.digest() {
-        let message = format!("{name} was written for another lock");
-        return Some(Diagnostic::error(STALE, message, place(header.lock)).about(name).fix(anew(name, header, origin)));
+pub fn judge(name: &str, text: &str, origin: &Origin<'_>) -> Option<Diagnostic> {
+    let unix = text.replace("\r\n", "\n");
+    let header = header(&unix)?;
+    let source = SourceText::new(name, &unix);
+    let place = |words: &str| source.span(unix.find(words).map(|at| at..at + words.len()));
+    let stale = |message: String, words: &str| Diagnostic::error(STALE, message, place(words)).about(name);
+    let rendered = rendered(name, &unix, header, origin);
+    let texts = rendered.as_deref().unwrap_or_default();
+    if texts.iter().any(|(_, one)| one == text) {
+        return None;
     }
-    match rendered(name, text, header, origin) {
-        Ok(texts) if texts.iter().any(|one| one == text) => None,
-        // For a target that it does not name: the one that it is nearest to.
-        Ok(texts) => texts
-            .iter()
-            .max_by_key(|one| alike(text, one))
-            .map(|nearest| edited(source, nearest).about(name).fix(anew(name, header, origin))),
-        Err(Refused::Unknown(what)) => {
-            let message = format!("{name} cannot be held against the lock: {what}");
-            Some(Diagnostic::note(UNCHECKED, message, place(header.command)).about(name))
+    // A value may have a carriage return of its own.
+    let texts: Vec<(&str, String)> =
+        texts.iter().map(|(target, one)| (target.as_str(), one.replace("\r\n", "\n"))).collect();
+    // For a target that it does not name: the one that it is nearest to.
+    let nearest = texts.iter().max_by_key(|(_, one)| (alike(&unix, one), shared(&unix, one)));
+    let fix = || anew(name, header, nearest.map(|(target, _)| *target), origin);
+    let problem = match (header.lock, &rendered) {
+        (None, _) => {
+            stale(format!("the header of {name} names no lock: a line of it was changed or is gone"), header.line)
         }
-        Err(Refused::Failed(failure)) => {
-            let message = format!("{name} is not what this lock gives: {failure}");
-            Some(Diagnostic::error(STALE, message, place(header.command)).about(name).fix(anew(name, header, origin)))
+        _ if header.command.is_empty() => {
+            let message =
+                format!("the header of {name} does not say what wrote it: a line of it was changed or is gone");
+            stale(message, header.line)
         }
-    }
+        (Some(lock), _) if lock != origin.lock.digest() => stale(format!("{name} was written for another lock"), lock),
+        (_, Ok(_)) if texts.iter().any(|(_, one)| *one == unix) => return Some(other_ends(name, text, header)),
+        (_, Ok(_)) => edited(source, &nearest?.1).about(name),
+        (_, Err(Refused::Command)) => {
+            let message =
+                format!("{name} cannot be held against the lock: this release has no `gpulock {}`", header.command);
+            let finding = Diagnostic::error(UNCHECKED, message, place(header.line)).about(name);
+            return Some(finding.fix("use the release of gpulock that wrote it, or remove the file"));
+        }
+        (_, Err(Refused::Template)) => {
+            let message = format!("{name} was written by a template that is neither this release's own nor here");
+            let fix = format!("{}; or name the template that wrote it: `gpulock check --template FILE`", fix());
+            return Some(stale(message, header.template.unwrap_or(header.line)).fix(fix));
+        }
+        (_, Err(Refused::Failed(failure))) => {
+            stale(format!("{name} is not what this lock gives: {failure}"), header.line)
+        }
+    };
+    Some(problem.fix(fix()))
+}
+
+/// Formats in which a carriage return at the end of a line becomes part of a value or of a command.
+const CARRIAGE_RETURNS_COUNT: [&str; 2] = ["export env", "export slurm"];
+
+/// A file that is what the lock gives but for the ends of its lines.
+fn other_ends(name: &str, text: &str, header: Header<'_>) -> Diagnostic {
+    let counts = CARRIAGE_RETURNS_COUNT.contains(&header.command);
+    let follows =
+        if counts { ": each becomes part of what its line says" } else { ", and is otherwise what the lock gives" };
+    let message = format!("{name} has carriage returns at the ends of its lines{follows}");
+    let line = text.lines().next().map(|line| 0..line.len());
+    let finding = Diagnostic::warning(STALE, message, SourceText::new(name, text).span(line)).about(name);
+    let fix = format!("add `{name} text eol=lf` to .gitattributes and check it out anew");
+    Diagnostic { severity: if counts { Severity::Warning } else { Severity::Note }, ..finding.fix(fix) }
 }
 
 /// Why a file could not be rendered once more.
+#[derive(Debug)]
 enum Refused {
-    /// What it was made of is not known here.
-    Unknown(String),
+    /// This release has no such command.
+    Command,
+    /// The template that it was written by is not here.
+    Template,
     /// The lock gives no such file.
     Failed(Failure),
 }
@@ -113,8 +132,8 @@ impl From<Failure> for Refused {
     }
 }
 
-/// What the lock gives now; several texts where the file does not say for which target it is.
-fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> Result<Vec<String>, Refused> {
+/// What the lock gives now, for each target that the file may be for: the target's name, and the text.
+fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> Result<Vec<(String, String)>, Refused> {
     if header.command == "dockerfile" {
         let template = template(header, dockerfile::EMBEDDED, origin)?;
         let targets = origin.with_images.targets.iter();
@@ -122,7 +141,7 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
         let mut texts = Vec::new();
         for target in targets {
             match dockerfile::render(origin.lock, target, origin.lock_name, template) {
-                Ok(text) => texts.push(text),
+                Ok(text) => texts.push((target.name.clone(), text)),
                 Err(failure) => failed = Some(failure),
             }
         }
@@ -132,9 +151,7 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
         };
     }
     let format: Option<Format> = header.command.strip_prefix("export ").and_then(|format| format.parse().ok());
-    let Some(format) = format else {
-        return Err(Refused::Unknown(format!("`gpulock {}` is not known to this release", header.command)));
-    };
+    let format = format.ok_or(Refused::Command)?;
     let wheels = wheels(text);
     let template = match format {
         Format::File(format) => Some(template(header, format.template(), origin)?),
@@ -153,7 +170,8 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
     let named = |target: &&Target| header.target.is_some_and(|name| quote::comment(&target.name) == name);
     let target = origin.lock.targets.iter().find(named).map(|target| &*target.name).or(header.target);
     let lock = if format.is_on_image() { origin.with_images } else { origin.lock };
-    Ok(vec![super::render_for(format, origin.lock, super::choose(lock, target)?, &beside)?])
+    let text = super::render_for(format, origin.lock, super::choose(lock, target)?, &beside)?;
+    Ok(vec![(target.or_else(|| Some(&*origin.lock.targets.first()?.name)).unwrap_or_default().to_owned(), text)])
 }
 
 /// The template that a file was written by: the embedded one, or another that is at hand.
@@ -161,7 +179,7 @@ fn template<'o>(header: Header<'_>, embedded: Template<'static>, origin: &Origin
     let hash = header.template.unwrap_or_default();
     let others = origin.templates.iter().map(|(name, text)| Template { name, text });
     let found = std::iter::once(embedded).chain(others).find(|template| template.hash(embedded) == hash);
-    found.ok_or_else(|| Refused::Unknown("its template is not here; name it: --template FILE".into()))
+    found.ok_or(Refused::Template)
 }
 
 /// What a file was shaped by. A line that cannot be read was changed by hand: what is rendered without differs from it.
@@ -199,6 +217,12 @@ pub(super) fn alike(one: &str, other: &str) -> usize {
     std::iter::zip(one.lines(), other.lines()).take_while(|(a, b)| a == b).count()
 }
 
+/// How many lines of one text stand in another one, wherever.
+fn shared(one: &str, other: &str) -> usize {
+    let lines: BTreeSet<&str> = other.lines().collect();
+    one.lines().filter(|line| lines.contains(line)).count()
+}
+
 /// The first line in which a text is not the one that is wanted: its number, itself where there is one, and its place.
 pub(super) fn first_difference<'t>(source: SourceText<'t>, wanted: &str) -> (usize, Option<&'t str>, Evidence) {
     let same = alike(source.text, wanted);
@@ -220,12 +244,24 @@ pub(super) fn edited(source: SourceText<'_>, wanted: &str) -> Diagnostic {
     Diagnostic::error(STALE, message, place).and(Evidence::observed("the lock gives", gives))
 }
 
-/// The command that writes the file anew.
-fn anew(name: &str, header: Header<'_>, origin: &Origin<'_>) -> String {
-    let target = match (header.target, &origin.lock.targets[..]) {
-        (_, [] | [_]) => String::new(),
-        (Some(target), _) if origin.lock.target(target).is_some() => format!(" --target {target}"),
-        (_, [first, ..]) => format!(" --target {}", first.name),
+/// The command that writes the file anew: for the target that it names, else for the one that it is nearest to.
+fn anew(name: &str, header: Header<'_>, nearest: Option<&str>, origin: &Origin<'_>) -> String {
+    let named = header.target.filter(|target| origin.lock.target(target).is_some());
+    let first = || origin.lock.targets.first().map(|target| target.name.as_str());
+    let target = match named.or(nearest).or_else(first).filter(|_| origin.lock.targets.len() > 1) {
+        Some(target) => format!(" --target {}", quote::word(target)),
+        None => String::new(),
     };
-    format!("write it anew: `gpulock {}{target}{}`", header.command, options(header).flags(name))
+    let embedded = match header.command.strip_prefix("export ").and_then(|format| format.parse().ok()) {
+        Some(Format::File(format)) => format.template(),
+        _ => dockerfile::EMBEDDED,
+    };
+    let template = template(header, embedded, origin).ok().filter(|template| template.text != embedded.text);
+    let template = template.map_or_else(String::new, |one| format!(" --template {}", quote::word(one.name)));
+    let command = if header.command.is_empty() { "dockerfile` or `gpulock export FORMAT" } else { header.command };
+    format!(
+        "write it anew: `gpulock {command}{target}{template}{}{}`",
+        origin.place,
+        options(header).flags(&quote::word(name))
+    )
 }

@@ -8,6 +8,7 @@ pub mod dockerfile;
 mod file;
 mod format;
 pub mod generated;
+mod header;
 mod options;
 pub mod pinned;
 mod pylock;
@@ -144,6 +145,11 @@ fn refused_variables(
         true => Ok(()),
         false => Err(Failure { class: Class::No, diagnostics: refused }),
     }
+}
+
+/// A word of a command line of the shell, in quotes where it needs them.
+pub fn word(text: &str) -> String {
+    quote::word(text)
 }
 
 /// The comment that each rendered file begins with: from what it was made and for what.

@@ -9,10 +9,11 @@ use crate::lock::Lock;
 pub use crate::manifest::pyproject::is_pinned;
 
 /// What is wrong with such a file, named `name`; `None` when it is what the lock gives for one of its targets.
-pub fn judge(name: &str, text: &str, lock: &Lock) -> Option<Diagnostic> {
+/// A command that writes it anew needs `place` besides, such as ` --lock other.lock`.
+pub fn judge(name: &str, text: &str, lock: &Lock, place: &str) -> Option<Diagnostic> {
     let fix = |target: &str| {
-        let target = if lock.targets.len() > 1 { format!(" --target {target}") } else { String::new() };
-        format!("write it anew: `gpulock export uv{target} --pyproject {name}`")
+        let target = if lock.targets.len() > 1 { format!(" --target {}", super::word(target)) } else { String::new() };
+        format!("write it anew: `gpulock export uv{target}{place} --pyproject {}`", super::word(name))
     };
     // Ends of lines are no pins, and the export writes its own.
     let text = &*text.replace("\r\n", "\n");
@@ -30,9 +31,9 @@ pub fn judge(name: &str, text: &str, lock: &Lock) -> Option<Diagnostic> {
     }
     // Of several that are as near, the first target.
     let (wanted, target) = texts.iter().rev().max_by_key(|(wanted, _)| alike(text, wanted))?;
-    let (number, _, place) = first_difference(SourceText::new(name, text), wanted);
+    let (number, _, at) = first_difference(SourceText::new(name, text), wanted);
     let message = format!("{name} has other pins than the lock, first in line {number}");
     let gives = wanted.lines().nth(number - 1).map_or("nothing there".into(), |line| format!("`{}`", line.trim()));
-    let problem = Diagnostic::error(STALE, message, place).and(Evidence::observed("the lock gives", gives));
+    let problem = Diagnostic::error(STALE, message, at).and(Evidence::observed("the lock gives", gives));
     Some(problem.about(name).fix(fix(target)))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::human::printable;
+use super::human::one_line;
 use super::json::text;
 use super::markdown::{code, words};
 use crate::lock::{Floor, LockDiff, Moved, Presence, TargetDiff};
@@ -13,26 +13,26 @@ use crate::lock::{Floor, LockDiff, Moved, Presence, TargetDiff};
 pub fn human(diff: &LockDiff) -> String {
     let mut out = String::new();
     for target in &diff.targets {
-        let _ = writeln!(out, "{}", headline(target));
+        let _ = writeln!(out, "{}", one_line(&headline(target)));
         if let Some(floor) = &target.driver {
-            let _ = writeln!(out, "  {}", driver(floor));
+            let _ = writeln!(out, "  {}", one_line(&driver(floor)));
         }
         for (title, all) in parts(target) {
             if !all.is_empty() {
                 let _ = writeln!(out, "  {title}");
             }
             for one in all {
-                let _ = writeln!(out, "    {} {}", one.what, change(one));
+                let _ = writeln!(out, "    {}", one_line(&format!("{} {}", one.what, change(one))));
             }
         }
     }
     for one in &diff.indexes {
-        let _ = writeln!(out, "index {} {}", one.what, change(one));
+        let _ = writeln!(out, "index {}", one_line(&format!("{} {}", one.what, change(one))));
     }
     if diff.is_empty() {
         out.push_str("no difference in what is installed\n");
     }
-    printable(&out)
+    out
 }
 
 /// A heading and a table for each target.

@@ -22,6 +22,8 @@ pub struct Results<'a> {
     pub fails: Option<Severity>,
     /// Whether the question was answered.
     pub answered: bool,
+    /// Nothing that was looked at has to do with GPUs, so that no finding is no verdict.
+    pub is_empty: bool,
     /// The repository that files are named from; `None` where they are named as the user did.
     pub repository: Option<Repository>,
 }
@@ -73,6 +75,7 @@ impl<'a> Results<'a> {
             anchors: Vec::new(),
             fails: Some(Severity::Error),
             answered: false,
+            is_empty: false,
             repository: None,
         }
     }
@@ -104,16 +107,35 @@ impl<'a> Results<'a> {
         span.or_else(seen)
     }
 
-    /// How many findings there are, in words: `1 error, 2 notes`; `clean` where there are none.
-    pub fn verdict(&self) -> String {
-        let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-        let counts = counted.map(|(severity, word)| {
-            let count = self.findings.iter().filter(|finding| finding.severity == severity).count();
-            (count > 0).then(|| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
-        });
-        let counts: Vec<String> = counts.into_iter().flatten().collect();
-        if counts.is_empty() { "clean".into() } else { counts.join(", ") }
+    /// What is said where nothing was inspected, and nothing found that fails all the same.
+    pub fn nothing(&self) -> Option<&'static str> {
+        let fails = self.findings.iter().any(|finding| finding.severity > Severity::Note);
+        (self.is_empty && !fails).then_some(NOTHING)
     }
+
+    /// How many findings there are, in words: `1 error, 2 notes`; `clean` where there are none, and nothing else is said.
+    pub fn verdict(&self) -> String {
+        let counts = counted(self.findings.iter().copied());
+        match (self.nothing(), counts.is_empty()) {
+            (Some(nothing), true) => nothing.into(),
+            (Some(nothing), false) => format!("{nothing}; {counts}"),
+            (None, true) => "clean".into(),
+            (None, false) => counts,
+        }
+    }
+}
+
+/// The verdict where nothing was inspected.
+pub const NOTHING: &str = "nothing here has to do with GPUs: not judged";
+
+/// How many findings there are of each severity, in words; empty where there are none.
+pub fn counted<'d>(findings: impl Iterator<Item = &'d Diagnostic> + Clone) -> String {
+    let words = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
+    let counts = words.map(|(severity, word)| {
+        let count = findings.clone().filter(|finding| finding.severity == severity).count();
+        (count > 0).then(|| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+    });
+    counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What a finding rests on and what to do, a line each.

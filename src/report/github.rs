@@ -26,9 +26,13 @@ pub fn report(results: &Results<'_>) -> String {
         let text = std::iter::once(finding.message.clone()).chain(details(finding)).collect::<Vec<_>>().join("\n");
         let _ = writeln!(out, "::{command} {}::{}", properties.join(","), data(&printable(&text)));
     }
+    if let Some(nothing) = results.nothing() {
+        let _ = writeln!(out, "::warning title=nothing-inspected::{}", data(nothing));
+    }
     // A line that begins otherwise is shown as it is; a path cannot make it a command.
     let said = format!("{} {}: {}", results.command, results.subject, results.verdict());
-    out + &printable(&said).replace('\n', " ") + "\n"
+    // The runner takes the old form of a command wherever in a line it stands.
+    out + &printable(&said).replace('\n', " ").replace("##[", "## [") + "\n"
 }
 
 /// What follows `::`; escaped as the toolkit of Actions does it.

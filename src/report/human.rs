@@ -159,6 +159,11 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// The same as part of a line, which no name may end.
+pub fn one_line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
+}
+
 /// Control characters (C0, DEL, C1), marks and overrides of writing direction (Unicode, UAX 9), and the line and
 /// paragraph separators, at which some terminals break a line.
 fn steers(c: char) -> bool {

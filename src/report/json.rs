@@ -17,6 +17,7 @@ pub fn lock(lock: &Lock) -> String {
         revision: u64,
         inputs: &'l str,
         matrix: &'l str,
+        content: String,
         indexes: Vec<IndexJson<'l>>,
         targets: Vec<TargetJson<'l>>,
     }
@@ -28,9 +29,10 @@ pub fn lock(lock: &Lock) -> String {
     text(&Json {
         schema: "gpulock.lock/1",
         version: crate::lock::VERSION,
-        revision: lock.revision(),
+        revision: crate::lock::REVISION,
         inputs: &lock.inputs,
         matrix: &lock.matrix,
+        content: lock.digest(),
         indexes: lock
             .indexes
             .iter()

@@ -8,13 +8,19 @@ use super::findings::{Results, details};
 pub fn report(results: &Results<'_>) -> String {
     let failing = results.findings.iter().filter(|finding| results.is_failing(finding)).count();
     let (failures, errors) = if results.answered { (failing, 0) } else { (0, failing) };
-    let tests = (results.findings.len() + results.skipped.len()).max(1);
+    let nothing = results.nothing();
+    let skipped = results.skipped.len() + usize::from(nothing.is_some());
+    let tests = (results.findings.len() + skipped).max(1);
     let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(out, "<testsuites name=\"gpulock\" {counts}>");
     let name = escaped(&format!("{} {}", results.command, results.subject));
-    let _ = writeln!(out, "  <testsuite name=\"{}\" {counts} skipped=\"{}\">", name.trim_end(), results.skipped.len());
-    if results.findings.is_empty() && results.skipped.is_empty() {
+    let _ = writeln!(out, "  <testsuite name=\"{}\" {counts} skipped=\"{}\">", name.trim_end(), skipped);
+    if let Some(nothing) = nothing {
+        let command = escaped(results.command);
+        let _ = writeln!(out, "    <testcase name=\"nothing-inspected\" classname=\"{command}\">");
+        let _ = writeln!(out, "      <skipped message=\"{}\"/>\n    </testcase>", escaped(nothing));
+    } else if results.findings.is_empty() && results.skipped.is_empty() {
         let _ = writeln!(out, "    <testcase name=\"clean\" classname=\"{}\"/>", escaped(results.command));
     }
     for finding in &results.findings {

@@ -23,14 +23,14 @@ pub fn report(results: &Results<'_>) -> String {
     codes.dedup();
     let rules: Vec<Value> = codes.iter().map(|code| rule(code, pages.iter().find(|page| page.code == *code))).collect();
     let found: Vec<Value> = results.findings.iter().map(|finding| result(finding, &codes, results)).collect();
-    let notifications: Vec<Value> = results
-        .skipped
-        .iter()
-        .map(|(code, reason)| {
-            let said = format!("{code} could not run: {reason}");
-            json!({ "descriptor": { "id": code }, "level": "note", "message": { "text": said } })
-        })
-        .collect();
+    let nothing = results.nothing().map(|nothing| {
+        json!({ "descriptor": { "id": "nothing-inspected" }, "level": "warning", "message": { "text": nothing } })
+    });
+    let skipped = results.skipped.iter().map(|(code, reason)| {
+        let said = format!("{code} could not run: {reason}");
+        json!({ "descriptor": { "id": code }, "level": "note", "message": { "text": said } })
+    });
+    let notifications: Vec<Value> = nothing.into_iter().chain(skipped).collect();
     let invocation = json!({ "executionSuccessful": results.answered, "toolExecutionNotifications": notifications });
     let version = env!("CARGO_PKG_VERSION");
     let driver = json!({ "name": "gpulock", "version": version, "semanticVersion": version, "rules": rules });

@@ -57,9 +57,14 @@ fn unused(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
 }
 
 fn disagrees(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
-    let (torch, used) = (all_torch(file, context)?, used(file, context));
+    let torch = all_torch(file, context)?;
     let mut findings = Vec::new();
-    for (arg, part, value) in versions(file).filter(|(arg, ..)| used[&*arg.name]) {
+    let mut named: BTreeMap<&str, bool> = BTreeMap::new();
+    for (arg, part, value) in versions(file) {
+        // What only may read it says nothing of what it installs.
+        if !*named.entry(&arg.name).or_insert_with(|| is_named(arg, file)) {
+            continue;
+        }
         let Some((torch, pinned)) = torch.iter().find_map(|torch| Some((torch, pinned(torch, part)?))) else {
             continue;
         };
@@ -138,17 +143,21 @@ fn is_of_base(arg: &Arg, file: &Dockerfile<'_>) -> bool {
 
 /// Whether anything uses an ARG, or may: by its name, or as the variable that it is for what a RUN starts.
 fn is_used(arg: &Arg, file: &Dockerfile<'_>, context: &Context<'_>) -> bool {
-    let named = file.instructions.iter().any(|(instruction, _)| {
+    let of_name = file.args.iter().filter(|one| one.name == arg.name);
+    let stages: BTreeSet<usize> = of_name.filter_map(|one| one.stage).collect();
+    is_named(arg, file) || stages.iter().any(|stage| may_read(*stage, &arg.name, file, context))
+}
+
+/// Whether something uses an ARG by its name.
+fn is_named(arg: &Arg, file: &Dockerfile<'_>) -> bool {
+    file.instructions.iter().any(|(instruction, _)| {
         let body = file.raw(&instruction.body);
         // Its own declarations are no use; what another ARG takes from it is one.
         match instruction.keyword.as_str() {
             "ARG" => body.match_indices('$').any(|(at, _)| mentions(&body[at..], &arg.name)),
             _ => mentions(body, &arg.name),
         }
-    });
-    let of_name = file.args.iter().filter(|one| one.name == arg.name);
-    let stages: BTreeSet<usize> = of_name.filter_map(|one| one.stage).collect();
-    named || stages.iter().any(|stage| may_read(*stage, &arg.name, file, context))
+    })
 }
 
 /// Whether a text has a name as a whole word.

@@ -7,6 +7,7 @@ use super::{Context, Lint};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::dockerfile::Word;
 use crate::matrix::requirement::first;
+use crate::matrix::schema::GoneTagRow;
 use crate::python::Platform;
 use crate::version::{Cuda, CudaRelease};
 
@@ -175,8 +176,10 @@ fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
     Ok(findings)
 }
 
-fn floating(file: &Dockerfile<'_>, _: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
-    let bases = file.stages.iter().filter(|stage| stage.parent.is_none()).map(|stage| &stage.image);
+fn floating(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    // What cannot be pulled does not float.
+    let is_there = |stage: &&Stage| gone(stage, context).is_ok_and(|row| row.is_none());
+    let bases = file.stages.iter().filter(|stage| stage.parent.is_none()).filter(is_there).map(|stage| &stage.image);
     // A plain word may be a folder that the build names (`--build-context`).
     let is_image = |word: &&Word| word.text.contains(['/', ':']);
     let images = bases.chain(file.stages.iter().flat_map(|stage| &stage.sources).filter(is_image));
@@ -197,18 +200,33 @@ fn floating(file: &Dockerfile<'_>, _: &Context<'_>) -> Result<Vec<Diagnostic>, F
     Ok(findings)
 }
 
+/// Where NVIDIA keeps nvidia/cuda; other registries keep what they have.
+const CUDA_NAMES: [&str; 3] = ["nvidia/cuda", "docker.io/nvidia/cuda", "nvcr.io/nvidia/cuda"];
+
+/// The tag of a stage's nvidia/cuda, where that was removed.
+fn gone<'m>(stage: &Stage, context: &Context<'m>) -> Result<Option<&'m GoneTagRow>, Failure> {
+    let (name, tag) = stage.repository();
+    let is_it = CUDA_NAMES.contains(&name) && stage.parent.is_none() && !stage.image.text.contains(['@', '$']);
+    Ok(if is_it { context.matrix.image()?.gone(tag.unwrap_or("latest")) } else { None })
+}
+
 fn deleted(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings = Vec::new();
     for stage in &file.stages {
+        if let Some(row) = gone(stage, context)? {
+            let message = format!("nvidia/cuda has no tag `{}` any more: it cannot be pulled", row.tag);
+            let place = file.lines.span(Some(stage.image.span.clone()));
+            let fact = Evidence::fact(format!("nvidia/cuda:{} was removed", row.tag), &row.source);
+            let fix = "name a release, such as nvidia/cuda:12.8.1-runtime-ubuntu22.04";
+            findings.push(Diagnostic::error(DELETED.code, message, place).and(fact).fix(fix));
+        }
         let Some(base) = cuda_base(stage) else { continue };
         let Some(row) = base.release.as_ref().and_then(|release| context.matrix.image().ok()?.deleted(release)) else {
             continue;
         };
         // A digest may be held by a mirror; other registries keep what they have.
         let (name, _) = stage.repository();
-        if stage.image.text.contains('@')
-            || !["nvidia/cuda", "docker.io/nvidia/cuda", "nvcr.io/nvidia/cuda"].contains(&name)
-        {
+        if stage.image.text.contains('@') || !CUDA_NAMES.contains(&name) {
             continue;
         }
         let there = base.tag.replacen(&row.cuda.to_string(), &row.successor.to_string(), 1);

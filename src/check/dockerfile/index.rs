@@ -125,7 +125,7 @@ fn filled(written: &str, variables: &crate::dockerfile::Variables) -> Option<Str
 }
 
 /// The labels of torch's builds.
-fn labels(context: &Context<'_>) -> Result<Vec<String>, Failure> {
+pub(super) fn labels(context: &Context<'_>) -> Result<Vec<String>, Failure> {
     let releases = context.matrix.torch()?.releases();
     let builds = releases.iter().flat_map(|release| &release.builds);
     let mut labels: Vec<String> = builds.map(|build| build.variant.clone()).filter(|label| label != "cpu").collect();

@@ -6,14 +6,18 @@ mod arg;
 mod base;
 mod index;
 mod install;
+mod other_torch;
 mod read;
 mod torch;
 mod variables;
+
+use std::collections::BTreeSet;
 
 use crate::diag::{Diagnostic, Evidence, Failure, Severity, SourceText};
 use crate::lock::Lock;
 use crate::matrix::Matrix;
 use read::{Dockerfile, MOST_STAGES};
+pub use variables::of_manifest as variables_of_manifest;
 
 /// What is said of a file that is not judged.
 const UNCHECKED: &str = "file-unchecked";
@@ -30,13 +34,16 @@ pub struct Lint {
 }
 
 /// In the order in which they run.
-pub const ALL: [Lint; 8] = [
+pub const ALL: [Lint; 11] = [
     base::DELETED,
     base::CUDA,
     base::CUDNN,
     base::FLOATING,
+    other_torch::BASE,
+    other_torch::INDEX,
     index::COMPUTED,
     index::HASHES,
+    other_torch::LOCKED,
     arg::UNUSED,
     arg::DISAGREES,
 ];
@@ -49,6 +56,8 @@ pub struct Context<'a> {
     pub lock: Option<&'a Lock>,
     /// The text of a file beside the Dockerfile, where it can be read.
     pub read: &'a dyn Fn(&str) -> Option<String>,
+    /// Variables of the manifest in a file that was generated: they are judged where they are set.
+    pub variables: BTreeSet<String>,
 }
 
 /// Judges a Dockerfile.

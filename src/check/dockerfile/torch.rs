@@ -91,6 +91,7 @@ fn of_install(
         Variant::Labelled(label) => label.starts_with("cu"),
         // PyPI's builds for x86-64 are for CUDA, all that the matrix knows of.
         Variant::Default => platform == Platform::LinuxX86_64,
+        Variant::Cuda => true,
         Variant::Unknown => false,
     };
     let Some(release) = &torch.release else { return Ok(Some(torch)) };
@@ -98,7 +99,7 @@ fn of_install(
     let is_it = |build: &TorchBuild| match &variant {
         Variant::Labelled(label) => build.row().variant == *label,
         Variant::Default => build.row().index == default,
-        Variant::Unknown => false,
+        Variant::Cuda | Variant::Unknown => false,
     };
     torch.build = matrix.torch()?.builds(platform).find(|build| build.release().version == *release && is_it(build));
     Ok(Some(torch))
@@ -110,6 +111,8 @@ enum Variant {
     Default,
     /// The one with that label.
     Labelled(String),
+    /// One for CUDA, and it cannot be told which: the label is computed.
+    Cuda,
     /// It cannot be told.
     Unknown,
 }
@@ -129,7 +132,12 @@ fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
         }
         // The index of builds for CPUs is beside those of the variants.
         let beside = url.strip_suffix("/cpu").is_some_and(|base| known.iter().any(|row| row.url.starts_with(base)));
-        Ok(if beside { Variant::Labelled("cpu".into()) } else { Variant::Unknown })
+        if beside {
+            return Ok(Variant::Labelled("cpu".into()));
+        }
+        let folders = known.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0));
+        let is_cuda = folders.into_iter().any(|folder| url.starts_with(&format!("{folder}/whl/cu")));
+        Ok(if is_cuda { Variant::Cuda } else { Variant::Unknown })
     };
     let index = install.index.as_ref().map_or(Ok(Variant::Default), |url| of(url))?;
     // A version with a label is newer than the same without one (PEP 440), so pip takes it where both are offered.

@@ -1,11 +1,14 @@
-//! The files of a project: takes its folder, gives the text files that gpulock may have something to say of.
+//! The files of a project: takes its folder, gives the text files that gpulock may have something to say of, and those
+//! that it would have judged and could not read.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Component, Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use crate::diag::Failure;
+use crate::diag::{Diagnostic, Failure, Severity};
 use crate::file;
 use crate::render::{generated, pinned};
 
@@ -15,6 +18,8 @@ const FOREIGN: [&str; 8] = [".git", ".hg", ".svn", "node_modules", "__pycache__"
 const ENVIRONMENT: [&str; 2] = ["pyvenv.cfg", "conda-meta"];
 /// How much of a file is read to see whether gpulock wrote it, in bytes.
 const HEAD: u64 = 2048;
+/// More than any Dockerfile or template, in bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// A file.
 #[derive(Debug, Clone)]
@@ -36,46 +41,93 @@ pub struct Files {
     pub dockerfiles: Vec<ProjectFile>,
     /// Templates (`*.j2`).
     pub templates: Vec<(String, String)>,
+    /// What is said of files that would have been judged and could not be read; the subject is the file.
+    pub unread: Vec<Diagnostic>,
+    /// Other files that may not be read: nobody knows whether gpulock wrote them.
+    pub closed: Vec<String>,
 }
 
 impl Files {
-    /// Those that something is said of.
-    pub fn all(&self) -> impl Iterator<Item = &ProjectFile> {
-        self.generated.iter().chain(&self.pinned).chain(&self.dockerfiles)
+    /// The names of those that something is said of.
+    pub fn looked_at(&self) -> BTreeSet<&str> {
+        let read = self.generated.iter().chain(&self.pinned).chain(&self.dockerfiles).map(|file| &*file.name);
+        read.chain(self.unread.iter().filter_map(|finding| finding.subject.as_deref())).collect()
+    }
+
+    /// A Dockerfile, or why it is not judged.
+    fn dockerfile(&mut self, name: String, path: &Path, severity: Severity) {
+        match file::text_within(path, LARGEST) {
+            Ok(text) => self.dockerfiles.push(ProjectFile { name, text }),
+            Err(failure) => self.unread(&name, &failure, severity),
+        }
+    }
+
+    fn unread(&mut self, name: &str, failure: &Failure, severity: Severity) {
+        let unread = generated::unread(name, failure, severity);
+        // One that is named may be found as well.
+        if !self.unread.iter().any(|known| known.subject == unread.subject) {
+            self.unread.push(unread);
+        }
     }
 }
 
-/// Looks at all files below `folder`; links are not followed, `excluded` paths and other projects passed over. `dockerfiles`
-/// are taken whatever they are called.
+/// Looks at all files below `folder`; folders behind links are not entered, `excluded` paths and other projects passed
+/// over. `dockerfiles` are taken whatever they are called.
 ///
 /// # Errors
-/// A file of these that cannot be read.
+/// One of `dockerfiles` that is not there.
 pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Result<Files, Failure> {
     let mut files = Files::default();
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let excluded: Vec<PathBuf> = excluded.iter().map(|path| absolute(path)).collect();
+    let excluded: Vec<PathBuf> = excluded.iter().map(|path| whole(path)).collect();
     for path in dockerfiles {
-        files.dockerfiles.push(ProjectFile { name: path.display().to_string(), text: file::text(path)? });
+        // A name that leads nowhere is mistyped; what cannot be read is a finding beside the others.
+        if let Err(error) = fs::metadata(path)
+            && error.kind() == ErrorKind::NotFound
+        {
+            return Err(file::unread(path, &error));
+        }
+        files.dockerfile(path.display().to_string(), path, Severity::Error);
     }
     // The current folder stands in no name.
     let (start, above) = if folder.as_os_str().is_empty() { (Path::new("."), ".") } else { (folder, "") };
     let named = |path: &Path| path.strip_prefix(above).unwrap_or(path).to_owned();
-    let is_excluded = |path: &Path| excluded.iter().any(|one| absolute(path).starts_with(one));
+    let is_excluded = |path: &Path| excluded.iter().any(|one| whole(path).starts_with(one));
     let is_ours = |entry: &DirEntry| {
         let path = named(entry.path());
         !(is_excluded(&path) || entry.file_type().is_dir() && is_foreign(&path))
     };
-    let entries = WalkDir::new(start).min_depth(1).sort_by_file_name().into_iter().filter_entry(is_ours);
-    // What may not be read is not this project's own.
-    for entry in entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_file()) {
-        take(&named(entry.path()), &mut files)?;
+    for entry in WalkDir::new(start).min_depth(1).sort_by_file_name().into_iter().filter_entry(is_ours) {
+        match entry {
+            Ok(entry) if !entry.file_type().is_dir() => take(&named(entry.path()), &entry, &mut files),
+            Ok(_) => {}
+            Err(error) => files.closed.extend(error.path().map(|path| named(path).display().to_string())),
+        }
     }
-    files.dockerfiles.sort_by_key(|file| absolute(Path::new(&file.name)));
-    // One that is named may be called otherwise than where it is found.
-    files.dockerfiles.dedup_by(|a, b| absolute(Path::new(&a.name)) == absolute(Path::new(&b.name)));
+    // One that is named, or that a link leads to, may be called otherwise than where it is found.
+    let mut seen = BTreeSet::new();
+    files.dockerfiles.retain(|file| seen.insert(real(&file.name)));
+    files.unread.retain(|finding| seen.insert(real(finding.subject.as_deref().unwrap_or_default())));
+    files.dockerfiles.sort_by_key(|file| whole(Path::new(&file.name)));
     files.generated.sort_by(|a, b| a.name.cmp(&b.name));
     files.pinned.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
+}
+
+/// The path from the root, without `.` and `..`, whether there is such a file or not.
+fn whole(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for component in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
+        match component {
+            Component::ParentDir => drop(whole.pop()),
+            other => whole.push(other),
+        }
+    }
+    whole
+}
+
+/// The same, links followed.
+fn real(name: &str) -> PathBuf {
+    fs::canonicalize(name).unwrap_or_else(|_| whole(Path::new(name)))
 }
 
 fn is_foreign(folder: &Path) -> bool {
@@ -85,27 +137,41 @@ fn is_foreign(folder: &Path) -> bool {
         || folder.join(super::super::input::MANIFEST).exists()
 }
 
-fn take(path: &Path, files: &mut Files) -> Result<(), Failure> {
-    let named = |file: &Path| file.display().to_string();
+fn take(path: &Path, entry: &DirEntry, files: &mut Files) {
+    let name = path.display().to_string();
+    let is_file = entry.file_type().is_file();
+    // Of what is no file, or a link, a Dockerfile alone is missed.
+    let is_folder = || fs::metadata(path).is_ok_and(|it| it.is_dir());
+    if is_dockerfile(path) && (is_file || !is_folder()) {
+        files.dockerfile(name.clone(), path, Severity::Warning);
+    }
+    if !is_file {
+        return;
+    }
     if path.extension().is_some_and(|extension| extension == "j2") {
-        files.templates.push((named(path), file::text(path)?));
-        return Ok(());
+        // One that cannot be read wrote nothing here.
+        files.templates.extend(file::text_within(path, LARGEST).ok().map(|text| (name, text)));
+        return;
     }
-    if is_dockerfile(path) {
-        files.dockerfiles.push(ProjectFile { name: named(path), text: file::text(path)? });
-    }
+    let head = match head(path) {
+        Ok(head) => head,
+        // What a Dockerfile is, is said already.
+        Err(_) if is_dockerfile(path) => return,
+        Err(_) => return files.closed.push(name),
+    };
     if path.file_name().is_some_and(|name| name == "pyproject.toml") {
         // What is no text has nothing that gpulock wrote.
-        files.pinned.extend(
-            file::text(path)
-                .ok()
-                .filter(|text| pinned::is_pinned(text))
-                .map(|text| ProjectFile { name: named(path), text }),
-        );
-    } else if generated::header(&head(path)).is_some() {
-        files.generated.push(ProjectFile { name: named(path), text: file::text(path)? });
+        let text = file::text(path).ok().filter(|text| pinned::is_pinned(text));
+        files.pinned.extend(text.map(|text| ProjectFile { name, text }));
+    } else if generated::header(&head).is_some() {
+        match file::text(path) {
+            Ok(text) => files.generated.push(ProjectFile { name, text }),
+            Err(failure) => {
+                files.unread.retain(|known| known.subject.as_ref() != Some(&name));
+                files.unread(&name, &failure, Severity::Error);
+            }
+        }
     }
-    Ok(())
 }
 
 /// `Dockerfile`, `Dockerfile.gpu`, `gpu.Dockerfile`, and the same as Containerfile.
@@ -116,11 +182,9 @@ fn is_dockerfile(path: &Path) -> bool {
     (is_one("dockerfile") || is_one("containerfile")) && !name.ends_with("ignore")
 }
 
-/// How a file begins; what cannot be read was not written by gpulock.
-fn head(path: &Path) -> String {
+/// How a file begins.
+fn head(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
-    if let Ok(file) = file::open(path) {
-        let _ = file.take(HEAD).read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    file::open(path)?.take(HEAD).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,15 +1,13 @@
-//! A lock against what its torch brings and what its index gives: takes both, gives what no resolve would have written.
+//! A lock against its own hash, what its torch brings and what its index gives: gives what no resolve would have written.
 
 use std::collections::BTreeSet;
 
+use crate::cli::input::{self, EDITED};
 use crate::diag::{Diagnostic, Evidence, Failure, Lines, SourceText};
 use crate::lock::{ANEW, Lock, Target, Wheel};
 use crate::matrix::{Matrix, Snapshot};
 use crate::python::{Catalog as _, PackageName};
 use crate::version::Pep440;
-
-/// What is found.
-const CODE: &str = "lock-edited";
 
 /// Everything in the lock, whose text is `source`, that contradicts the matrix. What the matrix does not know is passed over.
 ///
@@ -19,9 +17,17 @@ pub fn judge(lock: &Lock, source: SourceText<'_>, matrix: &Matrix) -> Result<Vec
     let lines = Lines::new(source);
     let problem = |message: String, place: Option<usize>| {
         let place = lines.span(place.map(|at| at..at + source.text[at..].lines().next().map_or(0, str::len)));
-        Diagnostic::error(CODE, message, place).about(source.name).fix(ANEW)
+        Diagnostic::error(EDITED, message, place).about(source.name).fix(ANEW)
     };
-    let mut findings = Vec::new();
+    let mut findings: Vec<Diagnostic> = input::seal(lock, source.name).into_iter().collect();
+    for finding in &mut findings {
+        // Beside what was seen, since that says more than the line.
+        let at = source.text.find("\ncontent = ").map(|at| at + 1);
+        if let Some(at) = at {
+            let place = lines.span(Some(at..at + source.text[at..].lines().next().map_or(0, str::len)));
+            finding.evidence.insert(0, place);
+        }
+    }
     for target in &lock.targets {
         let start = source.text.find(&format!("\nname = {:?}\n", target.name)).unwrap_or_default();
         for (key, word, locked, brought) in stack(target, matrix)? {

@@ -22,7 +22,7 @@ use crate::manifest::{Check, Manifest};
 use crate::matrix::Matrix;
 use crate::render::{self, generated, pinned};
 use crate::report::verify::Report;
-use files::Files;
+use files::{Files, ProjectFile};
 
 /// Flags of `gpulock check`.
 #[derive(Debug, ClapArgs)]
@@ -57,26 +57,36 @@ pub struct Args {
     images: ImageArgs,
 }
 
+/// The code of a matrix that was made long ago.
+const OLD: &str = "matrix-old";
+
 /// Runs it.
 ///
 /// # Errors
-/// A manifest, lock or generated file that cannot be read, an environment that cannot be read.
+/// A manifest or lock that cannot be read, an environment that cannot be read, a Dockerfile that is named and not there.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let project = Project::read(args)?;
     let mut all = project.against_manifest();
     all.findings.extend(project.against_facts(&matrix)?);
     let files = files::find(&project.folder, &args.excluded, &args.dockerfiles)?;
+    all.findings.extend(files.unread.iter().cloned());
+    all.skipped.extend(closed(&files.closed));
     project.against_files(&files, args, &matrix, &mut all)?;
     project.dockerfiles(&files, &matrix, &mut all)?;
+    // An environment tells more of the manifest's variables than their names alone.
+    if let (Some((_, manifest)), None) = (&project.manifest, &args.environment) {
+        all.findings.extend(check::dockerfile::variables_of_manifest(manifest, project.lock.as_ref(), &matrix)?);
+    }
     all.findings.extend(age(&matrix, args.matrix_age));
-    let looked_at: BTreeSet<&str> = files.all().map(|file| &*file.name).collect();
+    let looked_at = files.looked_at();
     let nothing = project.manifest.is_none() && project.lock.is_none() && looked_at.is_empty();
     let judged = args.environment.as_ref().map(|path| project.environment(path, args, &matrix, globals)).transpose()?;
     let mut checks = project.checks();
     // A level for environments holds for the same finding in a Dockerfile, and may well meet nothing there.
     let found = |code: &str| all.findings.iter().any(|finding| finding.code == code);
-    checks.retain(|code, _| !check::is_of_environments(code) || found(code));
+    // A matrix that is not old today will be.
+    checks.retain(|code, _| !(check::is_of_environments(code) || code == OLD) || found(code));
     all.findings = check::exceptions(all.findings, &checks);
     if let Some(judged) = &judged {
         globals.tell(&judged.warnings);
@@ -86,12 +96,13 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     all.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
 
     let environment = judged.as_ref().zip(args.environment.as_ref()).map(|(judged, path)| judged.report(path));
+    let is_empty = nothing || judged.as_ref().is_some_and(|judged| !judged.is_gpu_stack);
     let report = Report {
         run: None,
         kind: "project",
         path: project.name(),
         files: Some(looked_at.len()),
-        is_empty: nothing,
+        is_empty,
         stack: environment.as_ref().map_or_else(|| project.stack(), |environment| environment.stack.clone()),
         target: environment.as_ref().and_then(|environment| environment.target.clone()),
         libraries: environment.as_ref().map_or(0, |environment| environment.libraries),
@@ -102,8 +113,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if all.findings.iter().any(|finding| args.fail_on.fails(finding.severity)) {
         return Ok(Answer::No);
     }
-    let empty = judged.is_some_and(|judged| !judged.is_gpu_stack);
-    Ok(if nothing || empty { Answer::Nothing } else { Answer::Yes })
+    Ok(if is_empty { Answer::Nothing } else { Answer::Yes })
 }
 
 /// A manifest, its lock, and where they are.
@@ -165,7 +175,7 @@ impl Project {
         match (&self.manifest, &self.lock) {
             (Some(_), None) => all.findings.push(input::missing(&self.lock_path)),
             (Some((_, manifest)), Some(lock)) if !lock.satisfies(manifest) => {
-                all.findings.push(input::stale(&self.lock_path));
+                all.findings.push(input::stale(&self.lock_path, lock, manifest));
             }
             (Some(_), Some(_)) => {}
             (None, _) => all.skipped.push(("lock-stale", "no manifest here".into())),
@@ -183,7 +193,11 @@ impl Project {
     /// Generated files against the lock.
     fn against_files(&self, files: &Files, args: &Args, matrix: &Matrix, all: &mut Findings) -> Result<(), Failure> {
         let Some(lock) = &self.lock else {
-            if !files.generated.is_empty() || !files.pinned.is_empty() {
+            if self.manifest.is_none() {
+                let judge = |file: &ProjectFile| generated::without_lock(&file.name, &file.text);
+                all.findings.extend(files.generated.iter().chain(&files.pinned).map(judge));
+            } else if !files.generated.is_empty() || !files.pinned.is_empty() {
+                // That the lock is missing is a finding already.
                 all.skipped.push((generated::STALE, "no lock here".into()));
             }
             return Ok(());
@@ -200,17 +214,21 @@ impl Project {
             }
         }
         let lock_name = self.lock_path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let origin = generated::Origin { lock, with_images: &whole, lock_name: &lock_name, templates: &templates };
-        for file in &files.generated {
-            let Some(header) = generated::header(&file.text) else { continue };
-            all.findings.extend(generated::judge(&file.name, &file.text, header, &origin));
-        }
-        all.findings.extend(files.pinned.iter().filter_map(|file| pinned::judge(&file.name, &file.text, lock)));
+        let place = args.place.flags();
+        let templates = &templates;
+        let origin = generated::Origin { lock, with_images: &whole, lock_name: &lock_name, templates, place: &place };
+        let written = files.generated.iter();
+        all.findings.extend(written.filter_map(|file| generated::judge(&file.name, &file.text, &origin)));
+        let pinned = files.pinned.iter();
+        all.findings.extend(pinned.filter_map(|file| pinned::judge(&file.name, &file.text, lock, &place)));
         Ok(())
     }
 
     /// Dockerfiles, whoever wrote them.
     fn dockerfiles(&self, files: &Files, matrix: &Matrix, all: &mut Findings) -> Result<(), Failure> {
+        let generated = |name: &str| files.generated.iter().any(|file| file.name == name);
+        let variables = self.manifest.as_ref().map(|(_, manifest)| manifest.env.keys().cloned().collect());
+        let variables: BTreeSet<String> = variables.unwrap_or_default();
         for file in &files.dockerfiles {
             // What a Dockerfile calls a file in the image is most often called the same beside it.
             let beside = Path::new(&file.name).parent().unwrap_or(Path::new("")).to_owned();
@@ -219,7 +237,8 @@ impl Project {
                 let places = [beside.join(path.trim_start_matches('/')), beside.join(name), self.folder.join(name)];
                 places.iter().find_map(|place| file::text(place).ok())
             };
-            let context = check::dockerfile::Context { matrix, lock: self.lock.as_ref(), read: &read };
+            let variables = if generated(&file.name) { variables.clone() } else { BTreeSet::new() };
+            let context = check::dockerfile::Context { matrix, lock: self.lock.as_ref(), read: &read, variables };
             all.findings.extend(check::dockerfile::judge(SourceText::new(&file.name, &file.text), &context)?);
         }
         Ok(())
@@ -246,6 +265,13 @@ impl Project {
     }
 }
 
+/// What is said of files that may not be read.
+fn closed(names: &[String]) -> Option<(&'static str, String)> {
+    let first = names.first()?;
+    let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
+    Some((generated::STALE, format!("not known whether gpulock wrote what may not be read: {first}{others}")))
+}
+
 /// A note on a matrix that was made long ago: what came out since is not in it.
 fn age(matrix: &Matrix, most: u64) -> Option<Diagnostic> {
     const DAY: u64 = 24 * 60 * 60;
@@ -254,6 +280,6 @@ fn age(matrix: &Matrix, most: u64) -> Option<Diagnostic> {
     let on = jiff::Timestamp::try_from(taken).ok()?.strftime("%Y-%m-%d").to_string();
     let message = format!("the compatibility matrix is {days} days old: releases and drivers since {on} are not in it");
     let seen = Evidence::observed("snapshot of the matrix", format!("taken on {on}"));
-    let note = Diagnostic::note("matrix-old", message, seen);
+    let note = Diagnostic::note(OLD, message, seen);
     (days > most).then(|| note.fix("use a newer gpulock, or `gpulock matrix update DIR` and `--matrix DIR`"))
 }

@@ -6,7 +6,7 @@ mod value;
 use std::collections::BTreeMap;
 
 use self::value::{prefixed_sha256, sha256_hex, url, word};
-use super::model::{FileDigest, Lock, REVISION, VERSION, Wheel};
+use super::model::{FileDigest, Lock, REVISION, Seal, VERSION, Wheel};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::manifest::Invalid;
 use crate::manifest::reader::{Reader, Section, parse_toml};
@@ -94,13 +94,18 @@ impl LockReader<'_> {
     }
 
     fn lock(&mut self, root: &Section<'_>) -> Lock {
-        self.only(root, &["version", "revision", "inputs", "matrix", "index", "target", "wheel", "library"]);
+        const KEYS: [&str; 9] =
+            ["version", "revision", "inputs", "matrix", "index", "target", "wheel", "library", "content"];
+        // What a revision added is no part of a lock that says an earlier one.
+        let sealed = self.revision >= 2;
+        self.only(root, if sealed { &KEYS } else { &KEYS[..KEYS.len() - 1] });
         let mut lock = Lock {
             inputs: self.hash(root, "inputs"),
             matrix: self.hash(root, "matrix"),
             indexes: BTreeMap::new(),
             targets: Vec::new(),
             wheels: BTreeMap::new(),
+            seal: Seal::Absent,
         };
         for section in self.reader.sections(root, "index", "[[index]]") {
             self.only(&section, &["name", "url"]);
@@ -121,6 +126,15 @@ impl LockReader<'_> {
         if !root.has("target") {
             self.reader.problem("lock-incomplete", &root.span(), "the lock has no [[target]]", ANEW);
         }
+        lock.seal = match self.revision {
+            0 | 1 => Seal::Absent,
+            // What it added may be part of the hash.
+            newer if newer > REVISION => Seal::Unknown,
+            _ => match self.required(root, "content", prefixed_sha256) {
+                Some(content) if content == lock.digest() => Seal::Whole,
+                _ => Seal::Broken,
+            },
+        };
         lock
     }
 

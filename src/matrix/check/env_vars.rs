@@ -34,7 +34,8 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
     let known = file.known.iter().enumerate().map(|(i, row)| ("known", i, row.names.iter().collect::<Vec<_>>()));
     let renamed = file.renamed.iter().enumerate().map(|(i, row)| ("renamed", i, row.names.keys().collect()));
     let unread = file.unread.iter().enumerate().map(|(i, row)| ("unread", i, row.names.iter().collect()));
-    for (table, i, names) in known.chain(renamed).chain(unread) {
+    let spelled = file.spelled.iter().enumerate().map(|(i, row)| ("spelled", i, row.names.iter().collect()));
+    for (table, i, names) in known.chain(renamed).chain(unread).chain(spelled) {
         let place = sheet.at(steps![table, i]);
         for name in names {
             let word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

@@ -24,6 +24,9 @@ pub struct EnvVarsFile {
     /// Names that nobody reads.
     #[serde(rename = "unread")]
     pub unread: Vec<UnreadVariablesRow>,
+    /// How names are spelt.
+    #[serde(rename = "spelled")]
+    pub spelled: Vec<SpelledVariablesRow>,
     /// Files that name variables without reading them.
     #[serde(rename = "listing")]
     pub listings: Vec<VariableListingRow>,
@@ -114,6 +117,23 @@ pub struct UnreadVariablesRow {
     pub reason: String,
     /// What to do instead, an imperative.
     pub instead: Option<String>,
+    /// How it is known.
+    #[serde(default)]
+    pub basis: Basis,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// Names that releases read, to know a misspelt one by. What is not here may be read all the same.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SpelledVariablesRow {
+    /// The names.
+    pub names: Vec<String>,
+    /// Who reads them.
+    pub reader: VariableReader,
     /// How it is known.
     #[serde(default)]
     pub basis: Basis,

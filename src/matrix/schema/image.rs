@@ -47,6 +47,9 @@ pub struct CudaImageFile {
     /// Images that were deleted.
     #[serde(rename = "deleted")]
     pub deleted: Vec<DeletedImageRow>,
+    /// Tags that are there no more.
+    #[serde(rename = "gone")]
+    pub gone: Vec<GoneTagRow>,
     /// What images ask of the driver.
     #[serde(rename = "requirement")]
     pub requirements: Vec<ImageRequirementRow>,
@@ -96,6 +99,18 @@ pub struct DeletedImageRow {
     pub retrieved: String,
 }
 
+/// A tag that named no release, and was removed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GoneTagRow {
+    /// The tag.
+    pub tag: String,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
 /// `NVIDIA_REQUIRE_CUDA` of the images of a CUDA minor, for some platforms.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -121,6 +136,25 @@ pub struct PythonImageFile {
     pub images: Vec<PythonImageRow>,
     /// What installs one elsewhere.
     pub uv: UvRow,
+    /// Images that hold one with torch in it.
+    #[serde(rename = "torch")]
+    pub torches: Vec<TorchImageRow>,
+}
+
+/// A repository of images that have a torch.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TorchImageRow {
+    /// What it is called.
+    pub names: Vec<String>,
+    /// Whether its tags begin with a release of torch; else it has a build of its own.
+    pub release: bool,
+    /// Who builds it, for messages.
+    pub by: String,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
 }
 
 /// Images that hold a Python on an operating system: `python:3.11-slim-bookworm`.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Report;
 use crate::diag::Severity;
-use crate::report::{Style, human};
+use crate::report::{Style, findings, human};
 
 /// The report, down to findings of severity `least`.
 pub fn report(report: &Report<'_>, least: Severity, style: Style) -> String {
@@ -67,21 +67,13 @@ fn size(bytes: u64) -> String {
 }
 
 fn verdict(report: &Report<'_>, style: Style) -> String {
-    let counted = |severity: Severity, one: &str| match report.count(severity) {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {one}s")),
-    };
-    let counts: Vec<String> =
-        [counted(Severity::Error, "error"), counted(Severity::Warning, "warning"), counted(Severity::Note, "note")]
-            .into_iter()
-            .flatten()
-            .collect();
+    let counts = findings::counted(report.findings.findings.iter());
     match (report.count(Severity::Error), report.count(Severity::Warning), counts.is_empty()) {
-        (0, 0, true) if report.is_empty => "nothing here has to do with GPUs: not judged".into(),
+        (0, 0, true) if report.is_empty => findings::NOTHING.into(),
+        (0, 0, false) if report.is_empty => format!("{}; {counts}", findings::NOTHING),
         (0, 0, true) => style.good("clean"),
-        (0, 0, false) => style.good(&format!("clean, {}", counts.join(", "))),
-        (0, _, _) => counts.join(", "),
-        (_, _, _) => style.error(&counts.join(", ")),
+        (0, 0, false) => style.good(&format!("clean, {counts}")),
+        (0, _, _) => counts,
+        (_, _, _) => style.error(&counts),
     }
 }

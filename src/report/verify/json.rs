@@ -41,6 +41,7 @@ pub fn report(report: &Report<'_>) -> String {
             files: report.files,
             libraries: report.libraries,
             bytes: report.bytes,
+            empty: report.is_empty,
         },
         findings: report.findings.findings.iter().map(DiagnosticJson::new).collect(),
         skipped,
@@ -73,6 +74,9 @@ struct SummaryJson {
     files: Option<usize>,
     libraries: usize,
     bytes: u64,
+    /// Only where it is so: reports of something have the form that they always had.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    empty: bool,
 }
 
 #[derive(Serialize)]

@@ -61,6 +61,7 @@ impl Report<'_> {
             anchors,
             fails,
             answered: true,
+            is_empty: self.is_empty,
             repository: None,
         }
     }

@@ -1,6 +1,8 @@
 //! `gpulock check` on a project that adopts gpulock, and then drifts.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use gpulock::report::schema;
 use serde_json::Value;
@@ -76,14 +78,25 @@ fn what_was_written_is_clean() {
     let place = project();
     assert_eq!(check(&place, &[]).code(0).out, "gpulock.toml: torch 2.8.0 (cu128) for a; 3 files\n\nclean\n");
     assert_eq!(found(&place, &[], 0), [""; 0]);
-    // From a folder below, the manifest is found above.
-    let mut below = place.command(&CHECK);
-    assert_eq!(Ran::of(below.current_dir(place.path("deploy")).output().unwrap()).code(0).err, "");
+    // From a folder below, the manifest is found above, and named as it is seen from there.
+    let below = || {
+        let mut below = place.command(&CHECK);
+        Ran::of(below.current_dir(place.path("deploy")).output().unwrap())
+    };
+    assert_eq!(below().code(0).out, "../gpulock.toml: torch 2.8.0 (cu128) for a; 3 files\n\nclean\n");
+    let text = place.text("Dockerfile");
+    edit(&place, "Dockerfile", "USER 10001", "USER root");
+    assert!(below().code(1).out.contains("`gpulock dockerfile -o ../Dockerfile`"), "{}", below().out);
+    place.put("Dockerfile", text);
     // Two targets: each file is of one, and says so or is found out.
     let two = format!("{}\n[target.b]\ngpus = ['H100']\ndriver = '580'\n", place.text("gpulock.toml"));
     place.put("gpulock.toml", two);
     place.run(&["resolve", "--offline", "-q"]).code(0);
     assert_eq!(found(&place, &[], 1), ["error file-stale"; 3]);
+    place.run(&["dockerfile", "-q", "--target", "b", "-o", "Dockerfile"]).code(0);
+    edit(&place, "Dockerfile", "USER 10001", "USER root");
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains("`gpulock dockerfile --target b -o Dockerfile`"), "{}", ran.out);
     for target in ["a", "b"] {
         place.run(&["dockerfile", "-q", "--target", target, "-o", "Dockerfile"]).code(0);
         place.run(&["export", "requirements", "--target", target, "-o", "requirements.txt"]).code(0);
@@ -193,7 +206,22 @@ fn what_cannot_be_read_is_no_answer() {
 
 #[test]
 fn nothing_to_check_is_not_clean() {
-    check(&Place::empty(), &[]).code(3);
+    let place = Place::empty();
+    let nothing = "nothing here has to do with GPUs: not judged";
+    for format in ["human", "sarif", "junit", "github", "markdown"] {
+        let ran = check(&place, &["--format", format]).code(3);
+        assert!(ran.out.contains(nothing) && !ran.out.contains("clean"), "{format}: {}", ran.out);
+    }
+    assert_eq!(check(&place, &["--format", "json"]).code(3).json()["summary"]["empty"], true);
+    // A remark is no verdict either.
+    let ran = place.run(&["check", "--matrix-age", "0"]).code(3);
+    assert!(ran.out.contains(nothing) && !ran.out.contains("clean"), "{}", ran.out);
+    // Nor is a sound project one of an environment that has nothing.
+    let place = project();
+    fs::create_dir_all(place.path("empty/lib/python3.11/site-packages")).unwrap();
+    place.put("empty/pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n");
+    let ran = check(&place, &["--env", "empty", "--fail-on", "never"]);
+    assert!(!ran.out.ends_with("clean\n"), "{}", ran.out);
 }
 
 #[test]
@@ -220,8 +248,17 @@ fn templates_are_known_by_their_hash() {
     edit(&place, "Dockerfile", "MINE=1", "MINE=2");
     assert_eq!(found(&place, &[], 1), ["error file-stale"]);
     fs::rename(place.path("mine.j2"), place.path("mine.txt")).unwrap();
-    assert_eq!(found(&place, &[], 0), ["note file-unchecked"]);
-    assert_eq!(found(&place, &["--template", "mine.txt"], 1), ["error file-stale"]);
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains("was written by a template that is neither this release's own nor here"), "{}", ran.out);
+    // The command that is proposed writes precisely this file.
+    let ran = check(&place, &["--template", "mine.txt"]).code(1);
+    assert!(ran.out.contains("Dockerfile was changed since it was written"), "{}", ran.out);
+    assert!(ran.out.contains("`gpulock dockerfile --template mine.txt -o Dockerfile`"), "{}", ran.out);
+    let words = ["error[file-stale]", "`gpulock dockerfile --target a --template mine.txt -o Dockerfile`"];
+    let command = ["dockerfile", "--check", "-q", "--target", "a", "--template", "mine.txt"];
+    place.refuses(&command, 1).says(&words);
+    fs::remove_file(place.path("Dockerfile")).unwrap();
+    place.refuses(&command, 1).says(&["error[file-missing]", words[1]]);
 }
 
 #[test]
@@ -258,7 +295,7 @@ fn dockerfiles_are_judged_whoever_wrote_them() {
     let place = Place::empty();
     place.put("Dockerfile.train", "FROM nvidia/cuda:11.4.2-base-ubuntu20.04\nENV NCCL_TIMEOUT=1\n");
     place.put("Dockerfile.dockerignore", "FROM nvidia/cuda:latest\n");
-    place.put("other.txt", "FROM nvidia/cuda:latest\n");
+    place.put("other.txt", "FROM nvidia/cuda:12.8.1-base-ubuntu22.04\nFROM ubuntu:latest\n");
     assert_eq!(found(&place, &[], 1), ["error dockerfile-image-deleted", "warning env-variable-unknown"]);
     let ran = check(&place, &[]).code(1);
     assert!(ran.out.contains(".: 1 file\n") && ran.out.contains("--> Dockerfile.train:2:5"), "{}", ran.out);
@@ -344,4 +381,130 @@ fn pins_in_a_pyproject_are_compared() {
     assert_eq!(found(&place, &[], 1), ["error file-stale"]);
     edit(&place, "pyproject.toml", "[project]", "[project");
     assert!(check(&place, &[]).code(1).out.contains("is not what this lock gives"));
+}
+
+#[test]
+fn what_cannot_be_read_is_a_finding_beside_the_others() {
+    let place = project();
+    fs::write(place.path("Dockerfile.latin"), b"FROM python:3.11-slim\n# caf\xe9\n").unwrap();
+    place.put("Dockerfile.large", "# x\n".repeat(1 << 19));
+    assert!(Command::new("mkfifo").arg(place.path("Dockerfile.pipe")).status().unwrap().success());
+    symlink("nowhere", place.path("Dockerfile.link")).unwrap();
+    symlink("Dockerfile.loop", place.path("Dockerfile.loop")).unwrap();
+    // A folder of that name is one, and a link to a Dockerfile is that.
+    fs::create_dir(place.path("dockerfile")).unwrap();
+    place.put("dockerfile/gpu.docker", "FROM nvidia/cuda:11.4.2-base-ubuntu20.04\n");
+    symlink("dockerfile/gpu.docker", place.path("gpu.Dockerfile")).unwrap();
+    symlink("Dockerfile", place.path("Containerfile")).unwrap();
+    symlink(".", place.path("round")).unwrap();
+    let wanted = [&["error dockerfile-image-deleted"][..], &["warning file-unchecked"; 5]].concat();
+    assert_eq!(found(&place, &[], 1), wanted);
+    let ran = check(&place, &[]).code(1);
+    for words in [
+        "Dockerfile.latin is not UTF-8 text, so it is not judged",
+        "Dockerfile.large is too large",
+        "Dockerfile.pipe is a named pipe",
+        "Dockerfile.link does not exist",
+    ] {
+        assert!(ran.out.contains(words), "`{words}` is not in\n{}", ran.out);
+    }
+    // What is named must not pass in silence; one that is not there is mistyped.
+    let named = ["Dockerfile.latin", "Dockerfile.pipe", "deploy"];
+    let errors = found(&place, &named, 1).iter().filter(|one| *one == "error file-unchecked").count();
+    assert_eq!(errors, 3);
+    check(&place, &["none.Dockerfile"]).code(2).says(&["none.Dockerfile does not exist"]);
+    let excluded = ["--exclude", "gpu.Dockerfile", "--exclude", "dockerfile"];
+    assert_eq!(found(&place, &excluded, 0), ["warning file-unchecked"; 5]);
+    // A file that gpulock wrote, and that is no text any more.
+    let mut bytes = fs::read(place.path("requirements.txt")).unwrap();
+    bytes.extend(b"\xff\n");
+    fs::write(place.path("requirements.txt"), bytes).unwrap();
+    assert!(found(&place, &excluded, 1).contains(&"error file-unchecked".to_owned()));
+    edit(&place, "deploy/constraints.txt", "torch==2.8.0", "torch==2.7.0");
+    assert_eq!(found(&place, &excluded, 1)[..2], ["error file-unchecked", "error file-stale"]);
+}
+
+#[test]
+fn a_damaged_header_hides_no_file() {
+    let whole = project();
+    let hash = whole.text("requirements.txt").split("# Lock: ").nth(1).unwrap().lines().next().unwrap().to_owned();
+    for (name, from, to, says) in [
+        ("requirements.txt", format!("# Lock: {hash}\n"), "", "the header of requirements.txt names no lock"),
+        (
+            "requirements.txt",
+            format!("# Lock: {hash}"),
+            "# Lock: sha256:0",
+            "the header of requirements.txt names no lock",
+        ),
+        ("requirements.txt", hash.clone(), &"0".repeat(71), "the header of requirements.txt names no lock"),
+        ("requirements.txt", "# Written by `gpulock ".into(), "# By `", "does not say what wrote it"),
+        ("requirements.txt", "export requirements`".into(), "export all`", "this release has no `gpulock export all`"),
+        ("Dockerfile", "# Written by".into(), "# From", "the header of Dockerfile does not say what wrote it"),
+        ("Dockerfile", "# Template: ".into(), "# By: ", "was written by a template that is neither"),
+        ("deploy/constraints.txt", "# Target: a".into(), "# Target: c", "is not what this lock gives"),
+    ] {
+        let place = project();
+        edit(&place, name, &from, to);
+        let ran = check(&place, &[]).code(1);
+        assert!(ran.out.contains(says) && ran.out.contains("1 error"), "{name} {from} `{says}` is not in\n{}", ran.out);
+    }
+    // What only speaks of such files is none.
+    whole.put("notes.md", "# Written by `gpulock resolve` is what a lock says\n");
+    assert_eq!(found(&whole, &[], 0), [""; 0]);
+}
+
+#[test]
+fn a_file_without_its_lock_is_not_clean() {
+    let place = project();
+    fs::remove_file(place.path("gpulock.lock")).unwrap();
+    fs::remove_file(place.path("gpulock.toml")).unwrap();
+    assert_eq!(found(&place, &[], 1), ["error file-unchecked"; 3]);
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains("the lock that it was written from is not here"), "{}", ran.out);
+}
+
+/// As version control writes files where it is told to (`core.autocrlf`).
+#[test]
+fn ends_of_lines_are_no_edit() {
+    let place = project();
+    place.run(&["export", "env", "-o", "job.env"]).code(0);
+    for name in ["Dockerfile", "requirements.txt", "deploy/constraints.txt", "job.env", "gpulock.lock", "gpulock.toml"]
+    {
+        place.put(name, place.text(name).replace('\n', "\r\n"));
+    }
+    // In an env file, a carriage return becomes part of each value.
+    assert_eq!(found(&place, &[], 0), [&["warning file-stale"][..], &["note file-stale"; 3]].concat());
+    let ran = check(&place, &[]).code(0);
+    assert!(ran.out.contains("add `job.env text eol=lf` to .gitattributes"), "{}", ran.out);
+    edit(&place, "requirements.txt", "torch==2.8.0", "torch==2.7.0");
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains("requirements.txt was changed since it was written, first in line "), "{}", ran.out);
+    assert!(ran.out.contains("the lock gives: `torch==2.8.0 \\`"), "{}", ran.out);
+}
+
+/// Variables are judged where they are set, with a Dockerfile and without.
+#[test]
+fn variables_of_the_manifest_are_judged_there() {
+    let place = project();
+    edit(&place, "gpulock.toml", "NCCL_DEBUG = \"WARN\"", "NCCL_TIMEOUT = \"1\"\nNCCL_SOCKET_IFNAMES = \"eth0\"");
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    for target in ["Dockerfile", "other.Dockerfile"] {
+        place.run(&["dockerfile", "-o", target]).code(0);
+    }
+    fs::remove_file(place.path("requirements.txt")).unwrap();
+    fs::remove_file(place.path("deploy/constraints.txt")).unwrap();
+    let line = |word: &str| place.text("gpulock.toml").lines().position(|line| line.starts_with(word)).unwrap() + 1;
+    for _ in 0..2 {
+        assert_eq!(found(&place, &[], 0), ["warning env-variable-unknown"; 2]);
+        let ran = check(&place, &[]).code(0);
+        for (name, fix) in
+            [("NCCL_TIMEOUT", "pass timeout="), ("NCCL_SOCKET_IFNAMES", "did you mean NCCL_SOCKET_IFNAME?")]
+        {
+            assert!(ran.out.contains(&format!("--> gpulock.toml:{}:1", line(name))), "{}", ran.out);
+            assert!(ran.out.contains(fix), "{}", ran.out);
+        }
+        for name in ["Dockerfile", "other.Dockerfile"] {
+            let _ = fs::remove_file(place.path(name));
+        }
+    }
 }

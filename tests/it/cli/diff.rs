@@ -27,3 +27,18 @@ fn two_locks_are_compared() {
     place.put("broken.lock", "version = ");
     place.run(&["diff", "old.lock", "broken.lock"]).code(2).says(&["broken.lock"]);
 }
+
+/// A name in a lock makes no line of its own.
+#[test]
+fn names_stay_in_their_line() {
+    let place = Place::locked();
+    let named = "name = \"A100\\n  packages\\n    torch 2.8.0 -> 9.9.9\\u001B[2J\"";
+    place.put("other.lock", place.lock().replace("name = \"A100\"", named));
+    for pair in [["other.lock", "gpulock.lock"], ["gpulock.lock", "other.lock"]] {
+        let ran = place.run(&["diff", pair[0], pair[1]]).code(0);
+        assert_eq!(ran.out.lines().count(), 4, "{}", ran.out);
+        assert!(!ran.out.contains('\u{1b}') && !ran.out.contains("\n    torch"), "{}", ran.out);
+    }
+    let ran = place.run(&["resolve", "--locked", "--lock", "other.lock"]).code(1);
+    assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
+}

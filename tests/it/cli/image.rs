@@ -15,13 +15,14 @@ const IMAGE: &str = "\n[image]\nos = \"ubuntu22.04\"\nflavor = \"base\"\n\n[env]
 fn the_lock_has_them() {
     let place = Place::with(&format!("{GOOD}{IMAGE}"));
     let json = place.run(&["resolve", "--offline", "--format", "json"]).code(0).json();
-    assert_eq!(json["revision"], 1);
+    assert_eq!(json["revision"], 2);
+    assert!(place.lock().contains(&format!("\ncontent = {}\n", json["content"])));
     let target = &json["targets"][0];
     assert_eq!(target["image"]["ref"], "nvidia/cuda:12.8.1-base-ubuntu22.04");
     assert_eq!(target["image"]["uv"]["ref"], "ghcr.io/astral-sh/uv:0.13.0");
     assert_eq!(target["image"].get("digest"), None);
     assert_eq!(target["env"]["NCCL_DEBUG"], "a \"b\"\n$c");
-    assert!(place.lock().contains("revision = 1\n") && place.lock().contains("image = { os = \"ubuntu22.04\""));
+    assert!(place.lock().contains("revision = 2\n") && place.lock().contains("image = { os = \"ubuntu22.04\""));
     place.run(&["resolve", "--offline", "--check"]).code(0);
     place.run(&["resolve", "--locked"]).code(0);
     place.put("gpulock.toml", format!("{GOOD}{}", IMAGE.replace("base", "runtime")));
@@ -32,7 +33,7 @@ fn the_lock_has_them() {
 #[test]
 fn without_them_it_is_as_before() {
     let place = Place::locked();
-    assert!(place.lock().contains("revision = 0\n"));
+    assert!(place.lock().contains("revision = 2\n"));
     assert!(!place.lock().contains("image =") && !place.lock().contains("env ="));
 }
 

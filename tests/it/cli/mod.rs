@@ -13,6 +13,7 @@ mod modes;
 pub mod program;
 mod readme;
 mod schema;
+mod sealed;
 mod tries;
 mod verify;
 mod write;

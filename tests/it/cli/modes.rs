@@ -1,6 +1,6 @@
 //! `--check`, `--locked`, `--dry-run`, `--upgrade`, `--target`: what each writes, and how it ends.
 
-use crate::cli::program::{GOOD, Place};
+use crate::cli::program::{GOOD, Place, Ran};
 
 const OTHER: &str = "2.7.1";
 
@@ -163,4 +163,64 @@ fn results_for_programs() {
     let place = Place::empty();
     let wrote = place.run(&["init", "--gpu", "A100", "--format", "json"]).code(0).json();
     assert_eq!(wrote["files"], serde_json::json!(["gpulock.toml", ".gitattributes"]));
+}
+
+#[test]
+fn init_writes_no_manifest_beside_another() {
+    let place = Place::empty();
+    let table = GOOD.replace("[stack]", "[tool.gpulock.stack]").replace("[target.", "[tool.gpulock.target.");
+    place.put("pyproject.toml", format!("[project]\nname = \"x\"\n\n{table}"));
+    let words = ["error[manifest-exists]", "gpulock.toml beside it would win", "pyproject.toml:4:1", "--force"];
+    place.refuses(&["init", "--gpu", "A100"], 1).says(&words);
+    place.run(&["init", "--gpu", "A100", "--force"]).code(0);
+    let place = Place::empty();
+    place.put("environment.yml", "name: x\ndependencies:\n  - python=3.11\n  - pytorch=2.3\n");
+    let words = ["environment.yml is an environment of conda", "environment.yml:2:1", "--torch"];
+    place.refuses(&["init", "environment.yml"], 2).says(&words);
+}
+
+#[test]
+fn why_of_what_is_no_package() {
+    let place = Place::locked();
+    for (part, says) in [
+        ("cudnn", "`gpulock why nvidia-cudnn-cu12`"),
+        ("cuda", "`gpulock why nvidia-cuda-runtime-cu12`"),
+        ("driver", "`gpulock why torch`"),
+        ("python", "`gpulock why torch`"),
+        ("sympi", "did you mean `sympy`?"),
+    ] {
+        place.refuses(&["why", part], 1).says(&["error[package-unknown]", says]);
+    }
+}
+
+/// An empty variable counts as unset, whatever its flag takes.
+#[test]
+fn empty_variables_are_unset() {
+    let place = Place::locked();
+    let names = [
+        "TARGET",
+        "FORMAT",
+        "LOCK",
+        "MANIFEST",
+        "MATRIX",
+        "OUTPUT",
+        "MATRIX_AGE",
+        "FAIL_ON",
+        "TEMPLATE",
+        "EXCLUDE",
+        "ENV",
+    ];
+    for name in names {
+        let mut command = place.command(&["check"]);
+        let ran = Ran::of(command.env(format!("GPULOCK_{name}"), "").output().unwrap());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{name}: {ran:?}");
+        assert!(ran.out.starts_with("gpulock.toml: torch 2.8.0"), "{name}: {ran:?}");
+    }
+    for (name, command) in
+        [("GPU", "resolve"), ("DRIVER", "resolve"), ("PACKAGE", "resolve"), ("UPGRADE_PACKAGE", "resolve")]
+    {
+        let mut command = place.command(&[command, "--offline", "--check", "-q"]);
+        let ran = Ran::of(command.env(format!("GPULOCK_{name}"), "").output().unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "gpulock.lock is up to date\n"), "{name}: {ran:?}");
+    }
 }

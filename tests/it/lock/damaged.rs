@@ -1,7 +1,7 @@
 //! Locks that cannot be used: each says what is wrong, where, and what to do.
 
 use gpulock::diag::{Class, Failure};
-use gpulock::lock::Lock;
+use gpulock::lock::{Lock, REVISION, Seal};
 use gpulock::report::human::{Style, failure};
 
 use super::SAMPLE;
@@ -55,14 +55,16 @@ fn a_newer_version_is_refused_in_exact_words() {
 
 #[test]
 fn a_newer_revision_may_add() {
-    let with = |revision: u32| {
+    let with = |revision: u64| {
         SAMPLE
             .replace("revision = 0", &format!("revision = {revision}"))
             .replace("variant = ", "novelty = \"x\"\nvariant = ")
             .replace("size = 1 }", "size = 1, mode = \"x\" }")
     };
-    assert_eq!(Lock::parse(&with(2), "gpulock.lock").unwrap(), Lock::parse(SAMPLE, "gpulock.lock").unwrap());
-    for known in [0, 1] {
+    let newer = Lock::parse(&with(REVISION + 1), "gpulock.lock").unwrap();
+    assert_eq!(newer.seal, Seal::Unknown);
+    assert_eq!(Lock { seal: Seal::Absent, ..newer }, Lock::parse(SAMPLE, "gpulock.lock").unwrap());
+    for known in 0..=REVISION {
         says(&with(known), "unknown-key", &["unknown key `novelty` in [[target]]", "unknown key `mode`"]);
     }
     let early = SAMPLE.replace("variant = ", "image = { os = \"debian12\", flavor = \"slim\" }\nvariant = ");

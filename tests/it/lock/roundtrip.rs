@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpulock::lock::{
-    Artefact, Code, DriverSupport, FileDigest, Gpu, Image, Lock, Package, Reference, Target, Tier, Wheel, inputs_hash,
-    sha256,
+    Artefact, Code, DriverSupport, FileDigest, Gpu, Image, Lock, Package, Reference, Seal, Target, Tier, Wheel,
+    inputs_hash, sha256,
 };
 use gpulock::manifest;
 use proptest::collection::{btree_map, btree_set, vec};
@@ -18,6 +18,9 @@ use super::SAMPLE;
 fn the_canonical_text_is_a_fixed_point() {
     let lock = Lock::parse(SAMPLE, "gpulock.lock").unwrap();
     assert_eq!(lock.to_text(), SAMPLE);
+    let sealed = Lock::parse(&lock.to_file(), "gpulock.lock").unwrap();
+    assert_eq!((sealed.seal, sealed.to_text(), sealed.to_file()), (Seal::Whole, lock.to_text(), lock.to_file()));
+    assert_eq!(sealed.digest(), lock.digest());
     assert_eq!(Lock::parse(&SAMPLE.replace('\n', "\r\n"), "gpulock.lock").unwrap(), lock);
 }
 

@@ -325,11 +325,11 @@ fn drift_is_told_apart() {
     let lock = lock("slim", "debian12");
     let new = text(&lock).unwrap();
     let says = |old: &str, message: &str, fact: &str| {
-        let problem = drift("Dockerfile", old, &new).unwrap();
+        let problem = drift("Dockerfile", old, &new, "gpulock dockerfile -o Dockerfile").unwrap();
         assert!(problem.code == "file-stale" && problem.message.contains(message), "{problem:?}");
         assert!(format!("{:?}", problem.evidence).contains(fact), "{problem:?}");
     };
-    assert_eq!(drift("Dockerfile", &new, &new), None);
+    assert_eq!(drift("Dockerfile", &new, &new, "gpulock"), None);
     let mut other = lock.clone();
     other.targets[0].env.insert("A".into(), "1".into());
     says(&text(&other).unwrap(), "was written for another lock", &other.digest());

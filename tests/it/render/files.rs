@@ -66,17 +66,19 @@ fn every_format_has_its_header_and_is_what_the_lock_gives() {
             // Functions of Python stand two lines apart.
             assert_eq!(text.contains("\n\n\n"), format.name == "guard", "{text}");
             let header = generated::header(&text).unwrap();
-            assert_eq!(header.lock, lock.digest());
-            let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates: &[] };
-            assert_eq!(generated::judge("file", &text, header, &origin), None);
+            assert_eq!(header.lock, Some(&*lock.digest()));
+            let origin =
+                Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates: &[], place: "" };
+            assert_eq!(generated::judge("file", &text, &origin), None);
             // An edit of any line but those of the header is found there.
             let edited = format!("{}x\n", text.trim_end());
-            let found = generated::judge("file", &edited, header, &origin).unwrap();
+            let found = generated::judge("file", &edited, &origin).unwrap();
             assert!(found.code == STALE && found.message.contains("was changed since"), "{found:?}");
             let mut moved = lock.clone();
             moved.targets[0].env.insert("MOVED".into(), "1".into());
-            let origin = Origin { lock: &moved, with_images: &moved, lock_name: "gpulock.lock", templates: &[] };
-            let found = generated::judge("file", &text, header, &origin).unwrap();
+            let origin =
+                Origin { lock: &moved, with_images: &moved, lock_name: "gpulock.lock", templates: &[], place: "" };
+            let found = generated::judge("file", &text, &origin).unwrap();
             assert!(found.message.contains("was written for another lock"), "{found:?}");
             let fix = found.fix.unwrap();
             assert!(fix.contains(&format!("`gpulock export {}", format.name)), "{fix}");
@@ -98,11 +100,10 @@ fn options_are_recorded_and_a_changed_one_is_an_edit() {
             folder: Some("jobs/it's $HOME".into()),
         };
         let text = with(format, &lock, options).unwrap();
-        let header = generated::header(&text).unwrap();
-        let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates: &[] };
-        assert_eq!(generated::judge("file", &text, header, &origin), None, "{text}");
+        let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates: &[], place: "" };
+        assert_eq!(generated::judge("file", &text, &origin), None, "{text}");
         let broken = text.replacen("Options: {", "Options: ", 1);
-        let found = generated::judge("file", &broken, generated::header(&broken).unwrap(), &origin).unwrap();
+        let found = generated::judge("file", &broken, &origin).unwrap();
         assert_eq!(found.code, STALE, "{found:?}");
     }
 }
@@ -119,11 +120,12 @@ fn templates_of_ones_own_are_known_by_their_hash() {
         let text = render(Format::File(format), &lock, None, &beside).unwrap();
         assert!(text.contains(&format!("\n{}mine", format.comment)), "{text}");
         let judge = |templates: &[(String, String)]| {
-            let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates };
-            generated::judge("file", &text, generated::header(&text).unwrap(), &origin)
+            let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates, place: "" };
+            generated::judge("file", &text, &origin)
         };
         assert_eq!(judge(&[("mine.j2".into(), mine.clone())]), None);
-        assert_eq!(judge(&[]).unwrap().code, "file-unchecked");
+        let unknown = judge(&[]).unwrap();
+        assert!(unknown.code == STALE && unknown.fix.as_ref().unwrap().contains("--template FILE"), "{unknown:?}");
         let wrong = Template { name: "mine.j2", text: "\n{{ nonsense }}" };
         let beside = Beside { options: options(), template: Some(wrong), ..Beside::default() };
         let failure = render(Format::File(format), &lock, None, &beside).unwrap_err();

@@ -272,8 +272,8 @@ proptest! {
         let env = variables(&lock);
         for format in FILES {
             let Ok(text) = with(format, &lock, options.clone()) else { continue };
-            let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates: &[] };
-            prop_assert_eq!(generated::judge("f", &text, generated::header(&text).unwrap(), &origin), None, "{}", text);
+            let origin = Origin { lock: &lock, with_images: &lock, lock_name: "gpulock.lock", templates: &[], place: "" };
+            prop_assert_eq!(generated::judge("f", &text, &origin), None, "{}", text);
         }
 
         let compose = render("compose")?;

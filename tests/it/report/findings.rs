@@ -32,6 +32,7 @@ fn results<'a>(findings: &'a [Diagnostic], skipped: &'a [(&'static str, String)]
         anchors: vec!["gpulock.toml".into(), "gpulock.lock".into()],
         fails: Some(Severity::Error),
         answered: true,
+        is_empty: false,
         repository: None,
     }
 }
@@ -140,6 +141,30 @@ fn markdown_is_a_list() {
          - **note** `matrix-old` in `gpulock.toml`: the matrix is old\n  - seen: snapshot: 100 days\n\n\
          Could not run:\n\n- `lock-drift`: no lock given\n"
     );
+}
+
+/// Names of files that mean something to a runner, and the old form of commands, which it takes anywhere in a line.
+#[test]
+fn hostile_names_are_no_commands() {
+    for name in
+        ["a%0A::error::x", "::error file=x::y", "##[error]x", "a\n##[add-mask]x", "x]]>", "a,line=9::x", "%253A"]
+    {
+        let place = SourceText::new(name, "one\n").span(None);
+        let found = [Diagnostic::error("lock-stale", name, place)];
+        let results = Results { subject: name, ..results(&found, &[]) };
+        let commands = github::report(&results);
+        let lines: Vec<&str> = commands.lines().collect();
+        assert_eq!(lines.len(), 2, "{commands}");
+        assert!(lines[0].starts_with("::error file=") && lines[0].matches("::").count() >= 2, "{commands}");
+        let (properties, _) = lines[0].strip_prefix("::error ").unwrap().split_once("::").unwrap();
+        assert_eq!(properties.split(',').count(), 5, "{commands}");
+        assert!(lines[1].starts_with("gpulock check ") && !lines[1].contains("##["), "{commands}");
+        let document = junit::report(&results);
+        let document = Document::parse(&document).unwrap();
+        let failure = document.descendants().find(|node| node.has_tag_name("failure")).unwrap();
+        assert_eq!(failure.attribute("message").map(|text| text.replace('\n', " ")), Some(name.replace('\n', " ")));
+        valid_sarif(&sarif::report(&results));
+    }
 }
 
 proptest! {

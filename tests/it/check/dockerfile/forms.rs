@@ -15,7 +15,7 @@ fn found(text: &str) -> Vec<(&'static str, usize)> {
     let requirements = "--extra-index-url https://pypi.org/simple  # a comment\n# torch==1.13.1\n\nnumpy==2.1.0 \\\n    \
                         --hash=sha256:00\ntorch==2.8.0 ; python_version > \"3\" \\\n    --hash=sha256:11 \\\n    --hash=sha256:22\n";
     let read = |path: &str| (path == "/tmp/requirements.txt").then(|| requirements.to_owned());
-    let context = Context { matrix: &Matrix::embedded(), lock: None, read: &read };
+    let context = Context { matrix: &Matrix::embedded(), lock: None, read: &read, variables: Default::default() };
     let text = format!("{BASE}{text}");
     let found = judge(SourceText::new("Dockerfile", &text), &context).unwrap();
     found.iter().map(|one| (one.code, line(one))).collect()

@@ -14,7 +14,38 @@ use crate::lock::SAMPLE;
 type Said = (&'static str, usize, &'static str);
 
 /// Each file with what is found.
-const FAULTY: [(&str, &str, &[Said]); 12] = [
+const FAULTY: [(&str, &str, &[Said]); 15] = [
+    (
+        "torch-base",
+        include_str!("faulty/torch-base.Dockerfile"),
+        &[
+            ("dockerfile-base-torch", 1, "the base has torch 2.3.0, and pip installs torch ==2.8.0 besides"),
+            ("dockerfile-base-torch", 3, "the base has NVIDIA's own build of torch"),
+            ("dockerfile-base-torch", 5, "pip installs torch ==2.3.0+cu118 besides"),
+        ],
+    ),
+    (
+        "no-index",
+        include_str!("faulty/no-index.Dockerfile"),
+        &[
+            ("dockerfile-image-deleted", 1, "nvidia/cuda has no tag `latest` any more"),
+            ("dockerfile-image-deleted", 4, "nvidia/cuda has no tag `latest` any more"),
+            ("dockerfile-index-unknown", 2, "no build `cu125`"),
+            ("dockerfile-index-unknown", 3, "no build `cu127`"),
+            ("dockerfile-index-unknown", 5, "no build `cu122`"),
+        ],
+    ),
+    (
+        "computed-cudnn",
+        include_str!("faulty/computed-cudnn.Dockerfile"),
+        &[
+            ("dockerfile-cudnn-base", 2, "nvidia/cuda:12.1.1-runtime-ubuntu22.04"),
+            ("dockerfile-arg-unused", 1, "CUDA_VERSION"),
+            ("env-variable-unknown", 5, "did you mean NCCL_SOCKET_IFNAME?"),
+            ("env-variable-unknown", 5, "did you mean PYTORCH_CUDA_ALLOC_CONF?"),
+            ("env-variable-unknown", 5, "did you mean TORCH_NCCL_BLOCKING_WAIT?"),
+        ],
+    ),
     (
         "arguments",
         include_str!("faulty/arguments.Dockerfile"),
@@ -100,7 +131,17 @@ const FAULTY: [(&str, &str, &[Said]); 12] = [
     ),
 ];
 
-const SOUND: [(&str, &str); 10] = [
+const SOUND: [(&str, &str); 20] = [
+    ("torch-base", include_str!("sound/torch-base.Dockerfile")),
+    ("ngc", include_str!("sound/ngc.Dockerfile")),
+    ("by-argument", include_str!("sound/by-argument.Dockerfile")),
+    ("stages", include_str!("sound/stages.Dockerfile")),
+    ("conda", include_str!("sound/conda.Dockerfile")),
+    ("rocm", include_str!("sound/rocm.Dockerfile")),
+    ("nightly", include_str!("sound/nightly.Dockerfile")),
+    ("jax", include_str!("sound/jax.Dockerfile")),
+    ("extensions", include_str!("sound/extensions.Dockerfile")),
+    ("serving", include_str!("sound/serving.Dockerfile")),
     ("slim", include_str!("sound/slim.Dockerfile")),
     ("same-cuda", include_str!("sound/same-cuda.Dockerfile")),
     ("extra-index", include_str!("sound/extra-index.Dockerfile")),
@@ -118,7 +159,7 @@ fn findings(text: &str, lock: Option<&Lock>) -> Vec<Diagnostic> {
 }
 
 fn findings_by(matrix: &Matrix, text: &str, lock: Option<&Lock>) -> Vec<Diagnostic> {
-    let context = Context { matrix, lock, read: &|_| None };
+    let context = Context { matrix, lock, read: &|_| None, variables: Default::default() };
     judge(SourceText::new("Dockerfile", text), &context).unwrap()
 }
 
@@ -172,12 +213,12 @@ fn the_form_of_a_file_does_not_count() {
     }
 }
 
-/// Every lint fires on one of the files, but for the one that needs a lock.
+/// Every lint fires on one of the files, but for those that need a lock.
 #[test]
 fn every_lint_has_a_file() {
     let found: Vec<&str> = FAULTY.iter().flat_map(|(.., expected)| expected.iter().map(|(code, ..)| *code)).collect();
     let without: Vec<&str> = ALL.iter().map(|lint| lint.code).filter(|code| !found.contains(code)).collect();
-    assert_eq!(without, ["dockerfile-without-hashes"]);
+    assert_eq!(without, ["dockerfile-without-hashes", "dockerfile-torch-not-locked"]);
 }
 
 #[test]
@@ -263,4 +304,52 @@ fn no_text_is_too_much() {
         let found = findings(text, None);
         assert!(found.iter().all(|one| one.severity < Severity::Error));
     }
+}
+
+/// With a lock, the torch of the base and that of a requirements file are held against its.
+#[test]
+fn another_torch_than_the_locks_is_said() {
+    let lock = Lock::parse(SAMPLE, "gpulock.lock").unwrap();
+    let found = |text: &str, requirements: &str| {
+        let read = |_: &str| Some(requirements.to_owned());
+        let matrix = Matrix::embedded();
+        let context = Context { matrix: &matrix, lock: Some(&lock), read: &read, variables: Default::default() };
+        let found = judge(SourceText::new("Dockerfile", text), &context).unwrap();
+        found.iter().map(|one| (one.code, line(one))).collect::<Vec<_>>()
+    };
+    let install = "FROM python:3.11-slim\nRUN pip install -r requirements.txt\n";
+    for other in ["torch==2.7.0", "numpy\ntorch>=2.4,<2.8 # old", "torch==2.8.0+cu126"] {
+        assert_eq!(found(install, other), [("dockerfile-torch-not-locked", 2)], "{other}");
+    }
+    for sound in [
+        "torch==2.8.0",
+        "torch==2.8.0+cu128",
+        "torch",
+        "torch>=2.4",
+        "torch==2.7.0 ; sys_platform == 'darwin'",
+        "--index-url https://download.pytorch.org/whl/cpu\ntorch==2.7.0",
+        "# Written by `gpulock export requirements`; change gpulock.toml and export again.\ntorch==2.7.0",
+        "numpy",
+    ] {
+        assert_eq!(found(install, sound), [], "{sound}");
+    }
+    for (base, wanted) in [
+        ("pytorch/pytorch:2.3.0-cuda12.1-cudnn8-runtime", &[("dockerfile-base-torch", 1)][..]),
+        ("nvcr.io/nvidia/pytorch:24.05-py3", &[("dockerfile-base-torch", 1)]),
+        ("pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", &[]),
+        ("registry.invalid/pytorch/pytorch:2.3.0-cuda12.1-cudnn8-runtime", &[]),
+    ] {
+        assert_eq!(found(&format!("FROM {base}\nRUN pip install -r requirements.txt\n"), "numpy"), wanted, "{base}");
+    }
+}
+
+/// What a here-document may read is no use of an argument, and no use is no disagreement.
+#[test]
+fn an_argument_that_nothing_names_does_not_disagree() {
+    let text = |run: &str| {
+        format!("FROM python:3.11-slim\nARG CUDNN_VERSION=8.9.7\nRUN pip install torch==2.8.0\nRUN <<EOF\n{run}\nEOF\n")
+    };
+    assert_eq!(findings(&text("make all"), None), []);
+    let named = findings(&text("apt-get install libcudnn9=$CUDNN_VERSION-1"), None);
+    assert_eq!(named.iter().map(|one| one.code).collect::<Vec<_>>(), ["dockerfile-arg-disagrees"]);
 }

@@ -40,7 +40,7 @@ fn a_newer_version() {
 #[test]
 fn a_newer_revision_is_read() {
     let place = Place::locked();
-    let newer = place.lock().replace("revision = 0\n", "revision = 7\nnovelty = true\n");
+    let newer = place.lock().replace("revision = 2\n", "revision = 7\nnovelty = true\n");
     place.put("gpulock.lock", &newer);
     place.run(&["export", "requirements"]).code(0);
     place.run(&["resolve", "--locked"]).code(0);

@@ -46,7 +46,14 @@ fn a_good_one_is_used_and_named_in_the_lock() {
     place.run(&["resolve", "--offline", "--matrix", "facts"]).code(0);
     let hash = |lock: &str| lock.lines().find(|line| line.starts_with("matrix = ")).unwrap().to_owned();
     assert_ne!(hash(&before), hash(&place.lock()));
-    assert!(before == place.lock().replace(&hash(&place.lock()), &hash(&before)));
+    // The hash of the matrix is part of what the lock's own hash is of.
+    let rest = |lock: &str| -> Vec<String> {
+        lock.lines()
+            .filter(|line| !line.starts_with("matrix = ") && !line.starts_with("content = "))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert!(rest(&before) == rest(&place.lock()));
 }
 
 #[test]

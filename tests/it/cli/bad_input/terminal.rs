@@ -1,5 +1,7 @@
 //! Text from files and indexes that would steer a terminal: replaced in what people see, exact in JSON.
 
+use gpulock::lock::Lock;
+
 use crate::cli::program::{GOOD, Place, Ran};
 use crate::link::fixture::Elf;
 
@@ -20,7 +22,11 @@ fn escaped() -> String {
 #[test]
 fn names_in_a_lock() {
     let place = Place::locked();
-    place.put("gpulock.lock", place.lock().replace("name = \"A100\"", &format!("name = \"{}\"", escaped())));
+    let named = place.lock().replace("name = \"A100\"", &format!("name = \"{}\"", escaped()));
+    place.put("gpulock.lock", &named);
+    harmless(&place.run(&["resolve", "--locked"]).code(1));
+    harmless(&place.run(&["check"]).code(1));
+    place.put("gpulock.lock", Lock::parse(&named, "gpulock.lock").unwrap().to_file());
     let ran = place.run(&["resolve", "--locked"]).code(0);
     harmless(&ran);
     assert!(ran.out.contains("\u{fffd}X\u{fffd}"), "{ran:?}");
