@@ -30,7 +30,7 @@ impl Ending {
         let death = process.death.as_ref().filter(|death| death.signal != 0)?;
         let library = death.at.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
         let place = library.as_ref().map_or_else(|| "outside of every file".into(), |name| format!("in {name}"));
-        let message = format!("process {} ({}) died of {} {place}", process.pid, process.name, death.signal_name());
+        let message = format!("process {} ({}) died of {} {place}", process.pid, process.name, signal(death.signal));
         let mut ending = Self::new(message, 128 + death.signal.unsigned_abs());
         ending.library = library.map(String::from);
         let instruction = death.instruction.map(|address| match &death.at {
@@ -75,4 +75,9 @@ impl Ending {
             None => note,
         })
     }
+}
+
+/// `SIGSEGV`, or the number where it has no name.
+fn signal(number: i32) -> String {
+    signal_hook::low_level::signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
 }

@@ -113,6 +113,11 @@ impl Core {
         Ok(core)
     }
 
+    /// Whether a file that begins so is one.
+    pub fn starts_with(start: &[u8]) -> bool {
+        layout::header(&Source::new(&start)).is_ok_and(|header| header.e_type == ET_CORE)
+    }
+
     /// The file that an address lies in.
     pub fn file_at(&self, address: u64) -> Option<&CoreFile> {
         self.files.iter().find(|file| file.has(address))

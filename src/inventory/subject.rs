@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Root, root, shown};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::elf::Core;
 
 /// Kinds of subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,9 +128,9 @@ fn file(given: &Path, path: &Path) -> Result<SubjectKind, Failure> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("whl")) {
         return Ok(SubjectKind::Wheel);
     }
-    let mut start = [0; 18];
+    let mut start = [0; 64];
     let count = file.read_at(&mut start, 0).map_err(|error| unread(given, &error))?;
-    if start[16..] == goblin::elf::header::ET_CORE.to_le_bytes() && start.starts_with(b"\x7fELF") {
+    if Core::starts_with(&start[..count]) {
         let (message, fix) = (format!("{name} is the core file of a process"), format!("gpulock verify core:{name}"));
         return Err(refuse("not-a-subject", message, name, "an ELF file of the type ET_CORE".into(), fix));
     }

@@ -29,7 +29,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("goblin", &["elf"]),
     ("backhand", &["inventory"]),
     ("tar", &["inventory"]),
-    ("flate2", &["inventory"]),
+    ("flate2", &["inventory", "matrix"]),
     ("zstd", &["inventory"]),
     ("minijinja", &["render"]),
     ("clap", &["cli"]),

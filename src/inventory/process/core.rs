@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::file::OpenFile;
 use super::super::subject::{Subject, SubjectKind, refuse};
@@ -123,19 +123,4 @@ fn elsewhere(given: &str, core: &Core) -> Failure {
     };
     let fix = "read it where the process ran: on that machine, or in a container of that image".to_owned();
     refuse("core-elsewhere", message, given.to_owned(), fact, fix)
-}
-
-/// How reports name what a process died of.
-impl Death {
-    /// `SIGSEGV`, or the number where it has no name.
-    pub fn signal_name(&self) -> String {
-        let name = signal_hook::low_level::signal_name(self.signal);
-        name.map_or_else(|| format!("signal {}", self.signal), str::to_owned)
-    }
-
-    /// Where it was: the file, or the address where that is in none.
-    pub fn place(&self) -> Option<PathBuf> {
-        let address = || self.instruction.map(|address| PathBuf::from(format!("{address:#x}, which is in no file")));
-        self.at.clone().or_else(address)
-    }
 }
