@@ -24,6 +24,9 @@ pub struct EnvVarsFile {
     /// Names that nobody reads.
     #[serde(rename = "unread")]
     pub unread: Vec<UnreadVariablesRow>,
+    /// Names that are set to look for a fault.
+    #[serde(rename = "debugging", default)]
+    pub debugging: Vec<DebuggingVariablesRow>,
     /// Files that name variables without reading them.
     #[serde(rename = "listing")]
     pub listings: Vec<VariableListingRow>,
@@ -132,6 +135,26 @@ pub struct VariableListingRow {
     /// How it is known.
     #[serde(default)]
     pub basis: Basis,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// Names that are set to look for a fault, and cost something when they stay.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DebuggingVariablesRow {
+    /// The names.
+    pub names: Vec<String>,
+    /// The values that do it; any but `0` where there are none.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// What it does.
+    pub effect: String,
+    /// It makes the job slower; else it only fills its log.
+    #[serde(default)]
+    pub slows: bool,
     /// Where it is from.
     pub source: String,
     /// When that was read.
