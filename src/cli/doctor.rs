@@ -132,7 +132,7 @@ fn written(to: &Path, files: &Files<'_>) -> Result<(), Failure> {
         let seen = Evidence::observed(shown(to), error.to_string());
         Failure::unanswerable(Diagnostic::error("cannot-write", "the capture cannot be written", seen))
     })?;
-    write::atomically(to, &bytes)?;
+    write::bytes_atomically(to, &bytes)?;
     let lines: String = list.iter().map(|line| format!("  {line}\n")).collect();
     output::stderr(&format!("wrote {}, which holds this and nothing else:\n{lines}", shown(to)));
     Ok(())

@@ -31,8 +31,15 @@ const RANDOM: usize = 8;
 ///
 /// # Errors
 /// When the file cannot be written; then it is as it was, and nothing is left beside it.
-pub fn atomically(path: &Path, text: impl AsRef<[u8]>) -> Result<Written, Failure> {
-    let text = text.as_ref();
+pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
+    bytes_atomically(path, text.as_bytes())
+}
+
+/// The same for what is no text.
+///
+/// # Errors
+/// As [`atomically`].
+pub fn bytes_atomically(path: &Path, text: &[u8]) -> Result<Written, Failure> {
     let refuse = |error: io::Error| Failure::unanswerable(explain(path, &error));
     let target = follow_links(path).map_err(refuse)?;
     let permissions = match fs::metadata(&target) {

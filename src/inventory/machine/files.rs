@@ -154,7 +154,10 @@ impl<'r> Files<'r> {
 
     fn failed<T>(&self, path: &str, error: Unresolved) -> Reading<T> {
         match (error, self.was_unread(path)) {
-            (Unresolved::Missing, Some(why)) => Reading::unread(path, why),
+            (Unresolved::Missing, Some(why)) => {
+                self.unread(path, why);
+                Reading::unread(path, why)
+            }
             (Unresolved::Missing, None) => Reading::Absent(path.to_owned()),
             (error, _) => {
                 let why = match &error {

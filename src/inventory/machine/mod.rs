@@ -67,10 +67,13 @@ pub struct Facts {
     pub has_modprobe: bool,
 }
 
+/// Runs a program: its name and arguments become what it prints, or why there is nothing.
+pub type Ask<'a> = &'a dyn Fn(&str, &[&str]) -> Result<String, String>;
+
 /// What a live machine gives beyond its files.
 pub struct Here<'a> {
-    /// Runs a program: its name and arguments become what it prints, or why there is nothing.
-    pub ask: &'a dyn Fn(&str, &[&str]) -> Result<String, String>,
+    /// How programs are asked.
+    pub ask: Ask<'a>,
     /// The variables of this process.
     pub variables: BTreeMap<String, String>,
     /// [`std::env::consts::ARCH`]
