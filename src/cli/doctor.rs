@@ -15,7 +15,7 @@ use crate::check::machine::{self, Context, Layer, Line, SeenGpu, State};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::machine::{Facts, Files, Here, capture};
 use crate::inventory::{Root, shown};
-use crate::lock::Lock;
+use crate::lock::{self, Lock};
 use crate::manifest::{self, Check, Target};
 use crate::matrix::Matrix;
 use crate::render;
@@ -36,7 +36,7 @@ pub struct Args {
     /// Python environment to judge on this machine [default: the active one]
     #[arg(long = "env", value_name = "PATH", env = "GPULOCK_ENV")]
     environment: Option<PathBuf>,
-    /// Target of the lock that this machine is to be, where the lock has several
+    /// Target of the lock that this machine is to be [default: any]
     #[arg(long, env = "GPULOCK_TARGET")]
     target: Option<String>,
     #[command(flatten)]
@@ -68,20 +68,25 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if let Some(to) = &args.capture {
         written(to, &files)?;
     }
-    let lock = lock(args)?;
-    let target = lock.as_ref().map(|lock| render::choose(lock, args.target.as_deref())).transpose()?;
+    let lock = read_lock(args)?;
+    let targets = targets(args, lock.as_ref())?;
     let manifest = input::manifest_if_there(&args.place)?;
     let checks = manifest.map(|manifest| manifest.checks).unwrap_or_default();
     let gpus = machine::gpus(&facts, &matrix)?;
     let environment = environment_of(args, &facts, kind);
-    let context =
-        Context { facts: &facts, gpus: &gpus, matrix: &matrix, target, with_environment: environment.is_ok() };
+    let context = Context {
+        facts: &facts,
+        gpus: &gpus,
+        matrix: &matrix,
+        targets: &targets,
+        with_environment: environment.is_ok(),
+    };
     let mut lines = machine::judge(&context)?;
     let mut skipped = Vec::new();
     lines.push(match environment {
         Ok(path) => {
             let judging = Judging { args, globals, matrix: &matrix, lock: lock.as_ref(), checks: &checks };
-            let target = match target {
+            let target = match context.target() {
                 Some(target) => of_lock(target)?,
                 None => this_machine(&facts, &gpus),
             };
@@ -139,10 +144,24 @@ fn written(to: &Path, files: &Files<'_>) -> Result<(), Failure> {
 }
 
 /// The lock that is named, else the one that is here.
-fn lock(args: &Args) -> Result<Option<Lock>, Failure> {
+fn read_lock(args: &Args) -> Result<Option<Lock>, Failure> {
     match &args.place.lock {
         Some(path) => input::read_lock(path).map(Some),
         None => input::lock_if_there(&input::lock_path(&args.place)),
+    }
+}
+
+/// The targets of which this machine is to be one: the named one, else all.
+fn targets<'l>(args: &Args, lock: Option<&'l Lock>) -> Result<Vec<&'l lock::Target>, Failure> {
+    match (lock, &args.target) {
+        (Some(lock), Some(name)) => Ok(vec![render::choose(lock, Some(name))?]),
+        (Some(lock), None) => Ok(lock.targets.iter().collect()),
+        (None, Some(name)) => {
+            let seen = Evidence::observed("command line", format!("--target {name}, and no lock here"));
+            let problem = Diagnostic::error("lock-missing", "a target is one of a lock, and there is none", seen);
+            Err(Failure::unanswerable(problem.fix("run `gpulock resolve`, or name the lock: --lock FILE")))
+        }
+        (None, None) => Ok(Vec::new()),
     }
 }
 

@@ -1,28 +1,48 @@
 //! Whether a machine is one that the lock's target describes.
 
 use super::{Context, Layer, Line, NOT_TARGET};
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::{Diagnostic, Evidence};
 use crate::inventory::machine::Reading;
 use crate::lock::Target;
 
 const LAYER: Layer = Layer::Framework;
 const TOPIC: &str = "lock";
 
-pub(super) fn judge(context: &Context<'_>) -> Result<Option<Line>, Failure> {
-    let Some(target) = context.target else { return Ok(None) };
-    let text = format!("target {}: {}", target.name, described(target));
+pub(super) fn judge(context: &Context<'_>) -> Option<Line> {
+    if context.targets.is_empty() {
+        return None;
+    }
+    let words = |target: &Target| format!("target {}: {}", target.name, described(target));
     if context.gpus.is_empty() {
-        return Ok(Some(Line::not_checked(
+        return Some(Line::not_checked(
             LAYER,
             TOPIC,
-            format!("{text}; there is no GPU here to compare"),
+            "there is no GPU here to compare with its targets",
             "gpulock.lock",
-        )));
+        ));
     }
-    let mut findings = platform(context, target).into_iter().collect::<Vec<_>>();
+    if let Some(target) = context.target() {
+        return Some(Line::judged(LAYER, TOPIC, words(target), "gpulock.lock", differences(context, target)));
+    }
+    // It is none of several: each says why.
+    let names: Vec<&str> = context.targets.iter().map(|target| target.name.as_str()).collect();
+    let message = format!("this machine is none of the lock's targets: {}", names.join(", "));
+    let reasons = context.targets.iter().filter_map(|target| {
+        let difference = differences(context, target).into_iter().next()?;
+        Some(in_lock(target, difference.message))
+    });
+    let finding = NOT_TARGET.found(message, context.gpus[0].seen.clone());
+    let finding = reasons.fold(finding, |finding, reason| finding.and(reason));
+    let fix = "add these machines to a target of gpulock.toml and gpulock resolve, or name the target that is meant: --target";
+    Some(Line::judged(LAYER, TOPIC, "none of its targets", "gpulock.lock", vec![finding.fix(fix)]))
+}
+
+/// What keeps a machine from being one of a target.
+pub(super) fn differences(context: &Context<'_>, target: &Target) -> Vec<Diagnostic> {
+    let mut findings: Vec<Diagnostic> = platform(context, target).into_iter().collect();
     findings.extend(gpus(context, target));
     findings.extend(driver(context, target));
-    Ok(Some(Line::judged(LAYER, TOPIC, text, "gpulock.lock", findings)))
+    findings
 }
 
 fn described(target: &Target) -> String {

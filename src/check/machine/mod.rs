@@ -208,13 +208,20 @@ pub struct Context<'a> {
     pub gpus: &'a [SeenGpu],
     /// Facts about drivers and GPUs.
     pub matrix: &'a Matrix,
-    /// The lock's target that it is to be, if there is a lock.
-    pub target: Option<&'a Target>,
+    /// The targets of the lock, of which it is to be one; none without a lock.
+    pub targets: &'a [&'a Target],
     /// Whether variables are judged with the environment that reads them.
     pub with_environment: bool,
 }
 
 impl Context<'_> {
+    /// The target that describes the machine, else the only one that there is.
+    pub fn target(&self) -> Option<&Target> {
+        let fits = |target: &&&Target| lock::differences(self, target).is_empty();
+        let only = || self.targets.first().filter(|_| self.targets.len() == 1);
+        self.targets.iter().find(fits).or_else(only).copied()
+    }
+
     /// Whether anything of NVIDIA's works here, or should: a GPU, or a module that runs.
     pub fn is_gpu_machine(&self) -> bool {
         !self.gpus.is_empty() || self.facts.module.version.value().is_some() || self.facts.system.is_wsl()
@@ -229,7 +236,7 @@ pub fn judge(context: &Context<'_>) -> Result<Vec<Line>, Failure> {
     let mut lines = hardware::judge(context)?;
     lines.extend(driver::judge(context)?);
     lines.extend(cuda::judge(context)?);
-    lines.extend(lock::judge(context)?);
+    lines.extend(lock::judge(context));
     lines.extend(application::judge(context)?);
     Ok(lines)
 }

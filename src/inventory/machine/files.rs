@@ -56,14 +56,25 @@ impl<'r> Files<'r> {
         self.lines(path, |_| true)
     }
 
+    /// The text of a file, which is not remembered.
+    pub fn peek(&self, path: &str) -> Reading<String> {
+        self.read(path, |_| true, false)
+    }
+
     /// The lines of a file that are asked for; the others are as if they were not there.
     pub fn lines(&self, path: &str, wanted: impl Fn(&str) -> bool) -> Reading<String> {
+        self.read(path, wanted, true)
+    }
+
+    fn read(&self, path: &str, wanted: impl Fn(&str) -> bool, remembered: bool) -> Reading<String> {
         match self.root.read(Path::new(path), LARGEST) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let lines: Vec<&str> = text.lines().filter(|line| wanted(line)).collect();
                 let text = lines.join("\n");
-                self.note(path, Given::File(format!("{text}\n").into_bytes()));
+                if remembered {
+                    self.note(path, Given::File(format!("{text}\n").into_bytes()));
+                }
                 let text = text.trim_end_matches(['\0', '\n', ' ']).to_owned();
                 Reading::of(text, path, &lines.join("; "))
             }

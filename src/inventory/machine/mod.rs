@@ -117,18 +117,20 @@ impl Facts {
 }
 
 fn smi(files: &Files<'_>, here: Option<&Here<'_>>) -> Reading<Smi> {
-    let Some(here) = here else {
-        return match files.text(SMI) {
-            Reading::Is(text) => smi::parsed(&text.value, SMI),
-            Reading::Absent(what) => Reading::Absent(what),
-            Reading::Unread { what, why } => Reading::Unread { what, why },
-        };
-    };
     let what = format!("nvidia-smi {}", smi::ARGUMENTS.join(" "));
-    let read = match (here.ask)("nvidia-smi", &smi::ARGUMENTS) {
-        Ok(text) => smi::parsed(&text, &what),
-        Err(why) => Reading::unread(&what, &why),
+    let (printed, what) = match here {
+        Some(here) => match (here.ask)("nvidia-smi", &smi::ARGUMENTS) {
+            Ok(text) => (Reading::of(text, &what, ""), what.as_str()),
+            Err(why) => (Reading::unread(&what, &why), what.as_str()),
+        },
+        None => (files.peek(SMI), SMI),
     };
+    let read = match printed {
+        Reading::Is(text) => smi::parsed(&text.value, what),
+        Reading::Absent(what) => Reading::Absent(what),
+        Reading::Unread { what, why } => Reading::Unread { what, why },
+    };
+    // What is kept of it is what was read, and no more.
     match &read {
         Reading::Is(smi) => files.keep(SMI, &smi.value.text()),
         Reading::Unread { why, .. } => files.unread(SMI, why),

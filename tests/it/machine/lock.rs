@@ -39,6 +39,20 @@ fn none_of_them() {
     place.run(&["doctor", "--target", "b"]).code(2);
 }
 
+/// With several targets it is enough to be one of them.
+#[test]
+fn one_of_several() {
+    let several = format!("{ANY}[target.b]\ngpus = [\"RTX 3090\"]\ndriver = \"570.124.06\"\n");
+    let place = Place::with(&several);
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    let machine = Machine::with(&[RTX_3090]);
+    assert!(machine.doctor_in(&place, &[]).code(0).out.contains("lock: target b: RTX 3090"));
+    machine.doctor_in(&place, &["--target", "a"]).code(1);
+    machine.doctor_in(&place, &["--target", "c"]).code(2).says(&["the lock has no target `c`"]);
+    let ran = Machine::with(&[("1eb8", "Tesla T4")]).doctor_in(&place, &[]).code(1);
+    assert!(ran.out.contains("this machine is none of the lock's targets: a, b"), "{}", ran.out);
+}
+
 /// Levels of the manifest hold for machines too.
 #[test]
 fn levels() {
