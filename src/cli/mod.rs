@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod fail_on;
 mod globals;
+mod here;
 mod image;
 mod init;
 mod input;

@@ -68,7 +68,7 @@ fn module(context: &Context<'_>) -> Result<Line, Failure> {
         Some(false) => ", proprietary kernel modules",
         None => "",
     };
-    let mut findings = kinds(context);
+    let mut findings = kinds(context)?;
     findings.extend(ages(context, &version.value)?);
     Ok(Line::judged(LAYER, TOPIC, format!("{}{kind}", version.value), module.version.how(), findings))
 }
@@ -106,17 +106,18 @@ fn not_loaded(context: &Context<'_>) -> Line {
 }
 
 /// Modules of a kind that does not drive a GPU that is here.
-fn kinds(context: &Context<'_>) -> Vec<Diagnostic> {
-    let Some(open) = context.facts.module.open.fact() else { return Vec::new() };
+fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let Some(open) = context.facts.module.open.fact() else { return Ok(Vec::new()) };
+    let modules = &context.matrix.pci()?.modules;
     let mut findings: Vec<Diagnostic> = Vec::new();
     for gpu in context.gpus {
         let (fault, kind, fix) = match &gpu.open_modules {
-            Some((OpenModules::Required, _)) if !open.value => (
+            Some(OpenModules::Required) if !open.value => (
                 OPEN_REQUIRED,
                 "the proprietary kernel modules run, and it is driven by the open ones alone",
                 "install the open kernel modules of the same driver (nvidia-open, nvidia-driver-*-open, kernel-module-type=open)",
             ),
-            Some((OpenModules::Unsupported, _)) if open.value => (
+            Some(OpenModules::Unsupported) if open.value => (
                 OPEN_UNSUPPORTED,
                 "the open kernel modules run, and it is driven by the proprietary ones alone",
                 "install the proprietary kernel modules of a driver up to 580",
@@ -127,17 +128,13 @@ fn kinds(context: &Context<'_>) -> Vec<Diagnostic> {
         if findings.iter().any(|finding| finding.message == message) {
             continue;
         }
-        let source = gpu.open_modules.as_ref().map_or("", |(_, source)| source);
-        let claim = format!(
-            "{} {}",
-            gpu.words(),
-            if open.value { "has no GSP firmware" } else { "needs the open kernel modules" }
-        );
+        let row = modules.iter().find(|row| Some(row.kind) == gpu.open_modules);
+        let fact = row.map(|row| Evidence::fact(&*row.claim, &*row.source));
         let about = gpu.address.clone().unwrap_or_default();
         let finding = fault.found(message, open.seen.clone()).and(gpu.seen.clone());
-        findings.push(finding.and(Evidence::fact(claim, source)).about(about).fix(fix));
+        findings.push(fact.into_iter().fold(finding, Diagnostic::and).about(about).fix(fix));
     }
-    findings
+    Ok(findings)
 }
 
 /// A driver that does not know a GPU yet, or not any more.

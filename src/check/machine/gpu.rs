@@ -17,8 +17,8 @@ pub struct SeenGpu {
     pub capability: Option<Capability>,
     /// What it is sold as, where the matrix knows it.
     pub class: Option<GpuClass>,
-    /// Which kernel modules drive it, where only one kind does, with the source.
-    pub open_modules: Option<(OpenModules, String)>,
+    /// Which kernel modules drive it, where only one kind does.
+    pub open_modules: Option<OpenModules>,
     /// The kernel driver that holds it.
     pub driver: Option<String>,
     /// Number of its device node.
@@ -68,7 +68,7 @@ fn on_bus(device: &PciDevice, facts: &Facts, matrix: &Matrix) -> Result<SeenGpu,
     Ok(SeenGpu {
         capability: known.map(|(_, chip)| chip.capability).or(gpu.capability),
         class: gpu.class.or(by_number),
-        open_modules: known.and_then(|(_, chip)| Some((chip.open_modules?, chip.source.clone()))),
+        open_modules: known.and_then(|(_, chip)| chip.open_modules),
         driver: device.driver.clone(),
         minor: device.minor,
         ..gpu

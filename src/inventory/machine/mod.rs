@@ -117,18 +117,13 @@ impl Facts {
 }
 
 fn smi(files: &Files<'_>, here: Option<&Here<'_>>) -> Reading<Smi> {
-    let what = format!("nvidia-smi {}", smi::ARGUMENTS.join(" "));
-    let (printed, what) = match here {
-        Some(here) => match (here.ask)("nvidia-smi", &smi::ARGUMENTS) {
-            Ok(text) => (Reading::of(text, &what, ""), what.as_str()),
-            Err(why) => (Reading::unread(&what, &why), what.as_str()),
+    let read = match here {
+        Some(here) => smi::asked(here.ask),
+        None => match files.peek(SMI) {
+            Reading::Is(text) => smi::parsed(&text.value, SMI),
+            Reading::Absent(what) => Reading::Absent(what),
+            Reading::Unread { what, why } => Reading::Unread { what, why },
         },
-        None => (files.peek(SMI), SMI),
-    };
-    let read = match printed {
-        Reading::Is(text) => smi::parsed(&text.value, what),
-        Reading::Absent(what) => Reading::Absent(what),
-        Reading::Unread { what, why } => Reading::Unread { what, why },
     };
     // What is kept of it is what was read, and no more.
     match &read {

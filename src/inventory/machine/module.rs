@@ -18,15 +18,22 @@ pub struct Module {
     pub installed: Reading<Vec<String>>,
 }
 
-/// `release` is that of the kernel, where it is known.
-pub(super) fn read(files: &Files<'_>, release: Option<&str>) -> Module {
-    let line = || files.lines(VERSION, |line| line.starts_with("NVRM version:"));
+fn line(files: &Files<'_>) -> Reading<String> {
+    files.lines(VERSION, |line| line.starts_with("NVRM version:"))
+}
+
+/// The version of the module that runs.
+pub(in crate::inventory) fn version(files: &Files<'_>) -> Reading<Driver> {
     // `NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed ..`, or `NVIDIA UNIX Open Kernel Module for x86_64  570.26  ..`.
-    let version = line().and_then(|line| {
+    let version = line(files).and_then(|line| {
         line.split_whitespace().find_map(|word| word.contains('.').then(|| word.parse().ok()).flatten())
     });
-    let version = version.or(|| files.text(MODULE).and_then(|text| text.parse().ok()));
-    let open = line().and_then(|line| line.contains("Kernel Module").then(|| line.contains("Open Kernel Module")));
+    version.or(|| files.text(MODULE).and_then(|text| text.parse().ok()))
+}
+
+/// `release` is that of the kernel, where it is known.
+pub(super) fn read(files: &Files<'_>, release: Option<&str>) -> Module {
+    let open = line(files).and_then(|line| line.contains("Kernel Module").then(|| line.contains("Open Kernel Module")));
     let installed = match release {
         Some(release) => {
             let is_nvidia = |line: &str| {
@@ -41,5 +48,5 @@ pub(super) fn read(files: &Files<'_>, release: Option<&str>) -> Module {
         }
         None => Reading::Absent("/proc/sys/kernel/osrelease".into()),
     };
-    Module { version, open, installed }
+    Module { version: version(files), open, installed }
 }

@@ -50,7 +50,7 @@ impl PciDevice {
     }
 }
 
-pub(super) fn read(files: &Files<'_>) -> Reading<Vec<PciDevice>> {
+pub(in crate::inventory) fn read(files: &Files<'_>) -> Reading<Vec<PciDevice>> {
     let names = match files.names(FOLDER) {
         Reading::Is(names) => names.value,
         Reading::Absent(what) => return Reading::Absent(what),
@@ -78,6 +78,12 @@ fn device(files: &Files<'_>, address: String) -> Option<PciDevice> {
     let driver = driver.and_then(|target| Some(target.file_name()?.to_str()?.to_owned()));
     let (model, minor) = driven(files, &address);
     Some(PciDevice { address, device, class, driver, model, minor })
+}
+
+/// What NVIDIA's driver calls the GPUs that it drives, also where the bus is not shown.
+pub(in crate::inventory) fn models(files: &Files<'_>) -> Vec<Fact<String>> {
+    let addresses = files.names(DRIVEN).value().cloned().unwrap_or_default();
+    addresses.iter().filter_map(|address| driven(files, address).0).collect()
 }
 
 /// `Model: NVIDIA A100-SXM4-80GB` and `Device Minor: 0`.

@@ -4,6 +4,7 @@
 
 use roxmltree::{Document, Node, ParsingOptions};
 
+use super::Ask;
 use super::reading::Reading;
 
 /// How the program is asked.
@@ -101,6 +102,15 @@ impl Smi {
             out += "</gpu>\n";
         }
         out + "</nvidia_smi_log>\n"
+    }
+}
+
+/// Asks the program.
+pub(in crate::inventory) fn asked(ask: Ask<'_>) -> Reading<Smi> {
+    let what = format!("nvidia-smi {}", ARGUMENTS.join(" "));
+    match ask("nvidia-smi", &ARGUMENTS) {
+        Ok(text) => parsed(&text, &what),
+        Err(why) => Reading::unread(&what, &why),
     }
 }
 

@@ -5,6 +5,9 @@ use super::files::Files;
 use super::reading::Reading;
 use crate::inventory::FileKind;
 
+/// What a board is called that does not say which it is.
+pub(in crate::inventory) const SOME_JETSON: &str = "Jetson";
+
 /// What a machine is.
 #[derive(Debug)]
 pub struct System {
@@ -65,16 +68,16 @@ pub(super) fn read(files: &Files<'_>) -> System {
 }
 
 /// `NVIDIA Jetson AGX Orin Developer Kit` in the device tree, else the release of its software.
-fn jetson(files: &Files<'_>) -> Reading<String> {
+pub(in crate::inventory) fn jetson(files: &Files<'_>) -> Reading<String> {
     let model = files.text("/proc/device-tree/model").and_then(|text| {
         let model = text.trim_matches('\0').trim().strip_prefix("NVIDIA ")?.to_owned();
         model.contains("Jetson").then(|| model.trim_end_matches(" Developer Kit").to_owned())
     });
     let compatible = || {
         let text = files.text("/proc/device-tree/compatible");
-        text.and_then(|text| text.contains("nvidia,tegra").then(|| "Jetson".to_owned()))
+        text.and_then(|text| text.contains("nvidia,tegra").then(|| SOME_JETSON.to_owned()))
     };
-    let release = || files.text("/etc/nv_tegra_release").and_then(|_| Some("Jetson".to_owned()));
+    let release = || files.text("/etc/nv_tegra_release").and_then(|_| Some(SOME_JETSON.to_owned()));
     model.or(compatible).or(release)
 }
 

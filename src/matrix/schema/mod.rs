@@ -36,7 +36,7 @@ pub use index::{
     CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,
 };
 pub use message::{AnswerRow, ComponentRow, ExitRow, MessageFile, ToolRow, UnknownRow};
-pub use pci::{ChipRow, OpenModules, PciFile};
+pub use pci::{ChipRow, ModulesRow, OpenModules, PciFile};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
 /// How a fact is known; read beats the rest.

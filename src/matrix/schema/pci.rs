@@ -11,9 +11,25 @@ use crate::version::Capability;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PciFile {
+    /// What is known of the kinds of kernel modules.
+    pub modules: Vec<ModulesRow>,
     /// Chips, the oldest first.
     #[serde(rename = "chip")]
     pub chips: Vec<ChipRow>,
+}
+
+/// Which chips a kind of kernel modules drives.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ModulesRow {
+    /// The kind.
+    pub kind: OpenModules,
+    /// The fact, a sentence.
+    pub claim: String,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
 }
 
 /// One chip and the devices that it is sold as.
