@@ -10,7 +10,7 @@ use super::environment::{self, Question, blank, of_lock};
 use super::fail_on::FailOn;
 use super::input::{self, Place};
 use super::subject::{ImageArgs, Reader, platform};
-use super::{Answer, Form, Globals, asking, output, write};
+use super::{Answer, Form, Globals, asking, here, output, write};
 use crate::check::machine::{self, Context, Layer, Line, SeenGpu, State};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::machine::{Facts, Files, Here, capture};
@@ -153,7 +153,8 @@ fn read_lock(args: &Args) -> Result<Option<Lock>, Failure> {
 
 /// The targets of which this machine is to be one: the named one, else all.
 fn targets<'l>(args: &Args, lock: Option<&'l Lock>) -> Result<Vec<&'l lock::Target>, Failure> {
-    match (lock, &args.target) {
+    // This machine is what `auto` means, and what all of this is about.
+    match (lock, args.target.as_ref().filter(|name| *name != here::AUTO)) {
         (Some(lock), Some(name)) => Ok(vec![render::choose(lock, Some(name))?]),
         (Some(lock), None) => Ok(lock.targets.iter().collect()),
         (None, Some(name)) => {

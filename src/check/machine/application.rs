@@ -7,7 +7,8 @@ use crate::inventory::machine::Reading;
 const LAYER: Layer = Layer::Application;
 /// What NCCL's manual asks for in a container.
 const LEAST_SHM: u64 = 1 << 30;
-const NCCL: &str = "NCCL user guide, \"Runtime and MPI issues\" (--shm-size=1g --ulimit memlock=-1): https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html";
+const NCCL: &str = "NCCL user guide, \"Runtime and MPI issues\" (--shm-size=1g --ulimit memlock=-1): \
+                    https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/runtime_and_mpi_issues.html";
 /// Major number of `/dev/nvidia*` (Linux, Documentation/admin-guide/devices.txt).
 const MAJOR: &str = "195";
 
@@ -48,7 +49,8 @@ fn shm(context: &Context<'_>) -> Line {
         );
         let finding =
             SHM.found(message, shm.seen.clone()).and(Evidence::fact("NCCL asks for 1 GB in a container", NCCL));
-        let fix = "start the container with --shm-size=8g or --ipc=host; in Kubernetes, mount an emptyDir of medium Memory there";
+        let fix = "start the container with --shm-size=8g or --ipc=host; in Kubernetes, mount an emptyDir of medium \
+                   Memory there";
         findings.push(finding.about("/dev/shm").fix(fix));
     }
     Line::judged(LAYER, TOPIC, size(bytes), how, findings)
@@ -65,12 +67,16 @@ fn network(context: &Context<'_>) -> Vec<Line> {
             let mut findings = Vec::new();
             if limit.value.is_some() && !adapters.is_empty() {
                 let message = format!(
-                    "a process may lock {text} of memory: InfiniBand fails with \"Cannot allocate memory\" when NCCL registers more"
+                    "a process may lock {text} of memory: InfiniBand fails with \"Cannot allocate memory\" when \
+                     NCCL registers more"
                 );
                 let finding = MEMLOCK
                     .found(message, limit.seen.clone())
                     .and(Evidence::fact("NCCL asks for no limit in a container", NCCL));
-                findings.push(finding.fix("--ulimit memlock=-1 for a container; memlock unlimited in /etc/security/limits.d or LimitMEMLOCK=infinity elsewhere"));
+                findings.push(finding.fix(
+                    "--ulimit memlock=-1 for a container; memlock unlimited in \
+                                           /etc/security/limits.d or LimitMEMLOCK=infinity elsewhere",
+                ));
             }
             Line::judged(LAYER, "locked memory", text, system.memlock.how(), findings)
         }
@@ -85,7 +91,8 @@ fn network(context: &Context<'_>) -> Vec<Line> {
                 format!("the machine has {names}, and /dev/infiniband is not there: NCCL goes over TCP instead");
             let finding = INFINIBAND.found(message, Evidence::observed(how, names.clone()));
             let finding = finding.and(Evidence::observed("/dev/infiniband", "nothing there")).about("/dev/infiniband");
-            let fix = "hand it to the container: --device /dev/infiniband, or the RDMA device plugin; on a machine, load ib_uverbs";
+            let fix = "hand it to the container: --device /dev/infiniband, or the RDMA device plugin; on a machine, \
+                       load ib_uverbs";
             Line::judged(LAYER, "InfiniBand", names, how, vec![finding.fix(fix)])
         }
         _ => Line::ok(LAYER, "InfiniBand", format!("{} with {nodes} device nodes", adapters.join(", ")), how),
@@ -121,6 +128,7 @@ fn devices(context: &Context<'_>) -> Line {
         "systemd takes devices away that it does not know when its units are read again",
         "https://github.com/NVIDIA/nvidia-docker/issues/1730",
     );
-    let fix = "start the container anew; on its host, nvidia-ctk system create-dev-char-symlinks keeps it from happening again";
+    let fix = "start the container anew; on its host, nvidia-ctk system create-dev-char-symlinks keeps it from \
+               happening again";
     Line::judged(LAYER, TOPIC, "NVIDIA's devices are not allowed", how, vec![finding.and(fact).fix(fix)])
 }

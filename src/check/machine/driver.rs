@@ -88,7 +88,8 @@ fn not_loaded(context: &Context<'_>) -> Line {
         Reading::Is(paths) => (
             format!("NVIDIA's kernel module is there for {kernel}, and does not run"),
             paths.seen.clone(),
-            "modprobe nvidia, and read in dmesg why it refuses: another kind or version of modules for this GPU, or a signature that secure boot asks for",
+            "modprobe nvidia, and read in dmesg why it refuses: another kind or version of modules for this GPU, or \
+             a signature that secure boot asks for",
         ),
         Reading::Absent(what) => (
             format!("there is no NVIDIA kernel module for {kernel}"),
@@ -115,7 +116,8 @@ fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
             Some(OpenModules::Required) if !open.value => (
                 OPEN_REQUIRED,
                 "the proprietary kernel modules run, and it is driven by the open ones alone",
-                "install the open kernel modules of the same driver (nvidia-open, nvidia-driver-*-open, kernel-module-type=open)",
+                "install the open kernel modules of the same driver (nvidia-open, nvidia-driver-*-open, \
+                 kernel-module-type=open)",
             ),
             Some(OpenModules::Unsupported) if open.value => (
                 OPEN_UNSUPPORTED,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Context, HELD, Layer, Line, MEMORY, MISSING, SeenGpu, THROTTLED, XID};
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::machine::{Reading, SmiGpu};
 
 const LAYER: Layer = Layer::Hardware;
@@ -47,7 +47,8 @@ fn gpus(context: &Context<'_>) -> Line {
         if let Some(version) = context.facts.module.version.fact().filter(|_| devices.value().is_some()) {
             let message = format!("driver {} runs, and no NVIDIA GPU is on the PCI bus", version.value);
             let finding = MISSING.found(message, Evidence::observed(devices.how(), "no display controller of NVIDIA"));
-            let fix = "look for \"fallen off the bus\" in the kernel's log and restart the machine; in a virtual machine, pass the GPU through";
+            let fix = "look for \"fallen off the bus\" in the kernel's log and restart the machine; in a virtual \
+                       machine, pass the GPU through";
             return Line::judged(
                 LAYER,
                 "GPUs",
@@ -74,9 +75,12 @@ fn held(context: &Context<'_>) -> Vec<Diagnostic> {
         let seen = Evidence::observed(format!("/sys/bus/pci/devices/{address}/driver"), driver);
         let finding = HELD.found(message, seen).about(address);
         Some(match driver {
-            "vfio-pci" => Diagnostic { severity: crate::diag::Severity::Note, ..finding }
+            "vfio-pci" => Diagnostic { severity: Severity::Note, ..finding }
                 .fix("it is set aside for a virtual machine; if it is not, unbind it from vfio-pci"),
-            _ => finding.fix(format!("keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the initramfs again and restart")),
+            _ => finding.fix(format!(
+                "keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the \
+                                      initramfs again and restart"
+            )),
         })
     };
     context.gpus.iter().filter_map(one).collect()
@@ -142,7 +146,7 @@ fn memory(context: &Context<'_>) -> Line {
             let seen = Evidence::observed(how, "remapped_row_pending: Yes");
             let finding =
                 MEMORY.found(format!("{at} has a broken row of memory that is replaced at its next reset"), seen);
-            let finding = Diagnostic { severity: crate::diag::Severity::Warning, ..finding };
+            let finding = Diagnostic { severity: Severity::Warning, ..finding };
             findings.push(finding.about(&*gpu.address).fix("reset it when no job runs: nvidia-smi --gpu-reset"));
         }
     }
@@ -173,6 +177,8 @@ fn faults(context: &Context<'_>) -> Result<Line, Failure> {
         let message = format!("the driver logged Xid {number} {times}, last at {}{meaning}", last.address);
         let line = format!("NVRM: Xid ({}): {number}, {}", last.address, last.text);
         let finding = XID.found(message, Evidence::observed(faults_how(context), line)).about(format!("Xid {number}"));
+        let is_remark = row.is_some_and(|row| row.machine_is_well);
+        let finding = if is_remark { Diagnostic { severity: Severity::Note, ..finding } } else { finding };
         Some(match row {
             Some(row) => {
                 finding.and(Evidence::fact(format!("Xid {number}: {}", row.cause), &row.source)).fix(&*row.fix)

@@ -138,13 +138,21 @@ fn mismatch(context: &Context<'_>, first: &DriverLibrary, others: &[&DriverLibra
     let names: Vec<&str> = others.iter().map(|library| library.name).collect();
     let verb = if names.len() == 1 { "is" } else { "are" };
     let message = format!(
-        "the kernel module is {runs}, and {} {verb} of {version}: NVML fails with \"Driver/library version mismatch\", and CUDA with 803",
+        "the kernel module is {runs}, and {} {verb} of {version}: NVML fails with \"Driver/library version \
+         mismatch\", and CUDA with 803",
         names.join(", ")
     );
     let fix = match context.facts.system.container.fact() {
-        Some(_) => "start the container anew, so that it gets the libraries of the driver that runs now; if they are part of the image, take them out".to_owned(),
-        None if version > runs => "the driver was upgraded while the old module runs: restart the machine, or unload all nvidia modules and load them again".to_owned(),
-        None => format!("install libraries and modules of one version: these libraries are older than the module, {runs}"),
+        Some(_) => "start the container anew, so that it gets the libraries of the driver that runs now; if they \
+                    are part of the image, take them out"
+            .to_owned(),
+        None if version > runs => "the driver was upgraded while the old module runs: restart the machine, or \
+                                   unload all nvidia modules and load them again"
+            .to_owned(),
+        None => format!(
+            "install libraries and modules of one version: these libraries are older than the module, \
+                         {runs}"
+        ),
     };
     let finding = MISMATCH.found(message, module.clone()).about(&*first.path);
     others.iter().fold(finding, |finding, library| finding.and(seen(library))).fix(fix)

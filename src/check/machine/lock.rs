@@ -33,7 +33,8 @@ pub(super) fn judge(context: &Context<'_>) -> Option<Line> {
     });
     let finding = NOT_TARGET.found(message, context.gpus[0].seen.clone());
     let finding = reasons.fold(finding, |finding, reason| finding.and(reason));
-    let fix = "add these machines to a target of gpulock.toml and gpulock resolve, or name the target that is meant: --target";
+    let fix = "add these machines to a target of gpulock.toml and gpulock resolve, or name the target that is \
+               meant: --target";
     Some(Line::judged(LAYER, TOPIC, "none of its targets", "gpulock.lock", vec![finding.fix(fix)]))
 }
 

@@ -15,7 +15,7 @@ mod variables;
 
 use std::collections::BTreeMap;
 
-use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity, hide_secrets};
 use crate::inventory::machine::{Facts, Reading};
 use crate::lock::Target;
 use crate::manifest::Check;
@@ -103,7 +103,7 @@ impl Line {
         findings: Vec<Diagnostic>,
     ) -> Self {
         let state = state_of(&findings);
-        Self { layer, topic, state, text: text.into(), how: how.into(), findings }
+        Self { layer, topic, state, text: hide_secrets(&text.into()), how: how.into(), findings }
     }
 
     /// What was looked at and is well.
@@ -187,9 +187,9 @@ faults! {
     MISSING "gpu-missing" Error;
     MIXED "gpu-models-mixed" Warning;
     THROTTLED "gpu-throttled" Warning;
-    INFINIBAND "infiniband-node-missing" Warning;
+    INFINIBAND "infiniband-node-missing" Note;
     NOT_TARGET "machine-not-target" Error;
-    MEMLOCK "memlock-limited" Warning;
+    MEMLOCK "memlock-limited" Note;
     MIG "mig-empty" Error;
     OPEN_REQUIRED "open-modules-required" Error;
     OPEN_UNSUPPORTED "open-modules-unsupported" Error;
@@ -224,7 +224,8 @@ impl Context<'_> {
 
     /// Whether anything of NVIDIA's works here, or should: a GPU, or a module that runs.
     pub fn is_gpu_machine(&self) -> bool {
-        !self.gpus.is_empty() || self.facts.module.version.value().is_some() || self.facts.system.is_wsl()
+        let of_windows = self.facts.system.is_wsl() && !self.facts.libraries.is_empty();
+        !self.gpus.is_empty() || self.facts.module.version.value().is_some() || of_windows
     }
 }
 

@@ -71,12 +71,16 @@ fn not_there(context: &Context<'_>, path: &str) -> Diagnostic {
     let finding = NODE_MISSING.found(message, Evidence::observed(path, "no such file")).about(path);
     match context.facts.system.container.fact() {
         Some(container) => finding.and(container.seen.clone()).fix(format!(
-            "start the container through NVIDIA's runtime (--gpus all, or --device nvidia.com/gpu=all), or hand it in too: --device {path}"
+            "start the container through NVIDIA's runtime (--gpus all, or --device nvidia.com/gpu=all), or hand it \
+             in too: --device {path}"
         )),
         None => {
             let fact = Evidence::fact("nvidia-modprobe makes missing nodes when a program starts", MODPROBE_SOURCE);
             let make = if path.ends_with("uvm") { "nvidia-modprobe -c 0 -u" } else { "nvidia-modprobe -c 0" };
-            finding.and(fact).fix(format!("as root: {make}; install nvidia-modprobe, so that programs do it themselves"))
+            finding.and(fact).fix(format!(
+                "as root: {make}; install nvidia-modprobe, so that programs do it \
+                                           themselves"
+            ))
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct System {
     pub daemons: Reading<Vec<String>>,
     /// The size that `/dev/shm` was given, in bytes; `None` for half of the memory, which is what it has by default.
     pub shm: Reading<Option<u64>>,
-    /// Memory that a process may lock, in bytes; `None` for all.
+    /// Memory that a process may lock, in bytes; `None` for all, by its limit or by its capability.
     pub memlock: Reading<Option<u64>>,
     /// Adapters of InfiniBand or RoCE, by their names in the kernel.
     pub infiniband: Vec<String>,
@@ -143,6 +143,14 @@ fn shm(files: &Files<'_>) -> Reading<Option<u64>> {
 /// `Max locked memory  8388608  8388608  bytes`: the first number is what holds.
 fn memlock(files: &Files<'_>) -> Reading<Option<u64>> {
     const KEY: &str = "Max locked memory";
+    // No limit holds for a process with this capability (CAP_IPC_LOCK of capabilities(7), bit 14).
+    let capable = files.lines("/proc/self/status", |line| line.starts_with("CapEff:")).and_then(|line| {
+        let set = u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok()?;
+        (set & (1 << 14) != 0).then_some(None)
+    });
+    if let Reading::Is(_) = capable {
+        return capable;
+    }
     files.lines("/proc/self/limits", |line| line.starts_with(KEY)).and_then(|line| {
         match line.strip_prefix(KEY)?.split_whitespace().next()? {
             "unlimited" => Some(None),

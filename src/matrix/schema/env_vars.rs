@@ -152,7 +152,7 @@ pub struct DebuggingVariablesRow {
     pub values: Vec<String>,
     /// What it does.
     pub effect: String,
-    /// It makes the job slower; else it only fills its log.
+    /// It makes every job slower; else it fills its log, or is right on some machines.
     #[serde(default)]
     pub slows: bool,
     /// Where it is from.
