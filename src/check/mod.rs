@@ -12,6 +12,7 @@ pub mod dockerfile;
 mod evidence;
 pub mod image;
 mod level;
+pub mod machine;
 mod pages;
 mod preload;
 pub mod rule;

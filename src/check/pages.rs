@@ -1,7 +1,7 @@
 //! Every code that has a page for `gpulock explain` and a level in `[checks]`: those of environments, of a project's
 //! files and of Dockerfiles.
 
-use super::{dockerfile, rule};
+use super::{dockerfile, machine, rule};
 use crate::diag::Severity;
 
 /// A code with its page.
@@ -29,7 +29,8 @@ const PROJECT: [Page; 6] = [
 pub fn pages() -> Vec<Page> {
     let rules = rule::ALL.iter().map(|rule| Page { code: rule.code, level: rule.level, text: rule.page });
     let lints = dockerfile::ALL.into_iter().map(|lint| Page { code: lint.code, level: lint.level, text: lint.page });
-    let mut all: Vec<Page> = rules.chain(PROJECT).chain(lints).collect();
+    let faults = machine::ALL.iter().map(|fault| Page { code: fault.code, level: fault.level, text: fault.page });
+    let mut all: Vec<Page> = rules.chain(PROJECT).chain(lints).chain(faults).collect();
     all.sort_by_key(|page| page.code);
     all
 }
@@ -51,7 +52,9 @@ pub fn messages() -> impl Iterator<Item = &'static str> {
 
 /// Whether findings of this code are about an environment, and not about files of a project.
 pub fn is_of_environments(code: &str) -> bool {
-    !PROJECT.iter().any(|page| page.code == code) && !dockerfile::ALL.iter().any(|lint| lint.code == code)
+    !PROJECT.iter().any(|page| page.code == code)
+        && !dockerfile::ALL.iter().any(|lint| lint.code == code)
+        && !machine::ALL.iter().any(|fault| fault.code == code)
 }
 
 /// Whether a code only remarks: its level is that of a note.

@@ -115,7 +115,7 @@ impl Globals {
         let name = self.format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let seen = Evidence::observed("command line", format!("--format {name}"));
         let problem = Diagnostic::error("usage", format!("this command has no format {name}"), seen);
-        let fix = "`check` and `verify` have all formats, `diff` has markdown; others have human and json";
+        let fix = "`check`, `doctor` and `verify` have all formats, `diff` has markdown; others have human and json";
         Err(Failure::unanswerable(problem.fix(fix)))
     }
 

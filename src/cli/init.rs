@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 
 use super::input::{Flags, MANIFEST};
-use super::{Answer, Globals, output, write};
+use super::{Answer, Globals, here, output, write};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::file;
-use crate::inventory::host;
+use crate::inventory::host::Host;
 use crate::manifest::init::{self, Machines, Source, SystemPythons};
 use crate::manifest::{self, PythonAsk};
 use crate::matrix::Matrix;
@@ -57,10 +57,11 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         read_with_includes(&file, &mut texts)?;
     }
     let sources: Vec<Source<'_>> = texts.iter().map(|(name, text)| source(name, text)).collect();
+    let matrix = globals.matrix()?;
     let mut machines = Machines::default();
     let mut notes = Vec::new();
     if args.from_host {
-        notes.extend(from_host(&mut machines));
+        notes.extend(from_host(&mut machines, &here::host(&matrix)?));
     }
     let flags = &args.flags;
     if !flags.gpus.is_empty() {
@@ -69,7 +70,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     machines.driver = flags.driver.clone().or(machines.driver);
     machines.platform = flags.platform.or(machines.platform);
     machines.glibc = flags.glibc.clone().or(machines.glibc);
-    let mut proposal = init::propose(&sources, &machines, &system_pythons(&globals.matrix()?)?)?;
+    let mut proposal = init::propose(&sources, &machines, &system_pythons(&matrix)?)?;
     let stack = &mut proposal.manifest.stack;
     stack.python = flags.python.clone().or(stack.python.take());
     stack.torch = flags.torch.clone().or(stack.torch.take());
@@ -197,32 +198,15 @@ fn source<'a>(name: &'a str, text: &'a str) -> Source<'a> {
 }
 
 /// What this machine says, as machines and as notes.
-fn from_host(machines: &mut Machines) -> Vec<Diagnostic> {
-    let host = host::read(Path::new("/"), std::env::consts::ARCH, &host::ask);
-    let mut notes = Vec::new();
-    let mut note = |what: String, seen: &Evidence| notes.push(Diagnostic::note("from-host", what, seen.clone()));
-    if let Some(fact) = &host.driver {
-        note(format!("driver {}", fact.value), &fact.seen);
-        machines.driver = fact.value.to_string().parse().ok();
-    }
-    for fact in &host.gpus {
-        note(format!("GPU {}", fact.value), &fact.seen);
-        machines.gpus.push(fact.value.clone());
-    }
-    if let Some(fact) = &host.platform {
-        note(format!("platform {}", fact.value), &fact.seen);
-        machines.platform = Some(fact.value);
-    }
-    if let Some(fact) = &host.glibc {
-        note(format!("glibc {}", fact.value), &fact.seen);
-        machines.glibc = Some(fact.value.clone());
-    }
-    if let Some(fact) = &host.python {
-        note(format!("Python {}", fact.value), &fact.seen);
-        machines.python = Some(fact.value);
-    }
+fn from_host(machines: &mut Machines, host: &Host) -> Vec<Diagnostic> {
+    machines.driver = host.driver.as_ref().and_then(|fact| fact.value.to_string().parse().ok());
+    machines.gpus.extend(host.gpus.iter().map(|fact| fact.value.clone()));
+    machines.platform = host.platform.as_ref().map(|fact| fact.value);
+    machines.glibc = host.glibc.as_ref().map(|fact| fact.value.clone());
+    machines.python = host.python.as_ref().map(|fact| fact.value);
+    let mut notes = here::notes(host);
     if host.gpus.is_empty() {
-        let evidence = Evidence::observed("/proc/driver/nvidia, nvidia-smi", "no GPU");
+        let evidence = Evidence::observed("/proc/driver/nvidia, /sys/bus/pci/devices, nvidia-smi", "no GPU");
         notes.push(
             Diagnostic::warning("from-host", "this machine shows no NVIDIA GPU", evidence)
                 .fix("name the GPUs in gpulock.toml"),

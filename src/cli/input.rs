@@ -38,7 +38,7 @@ impl Place {
 }
 
 /// A one-off question, without a manifest.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 #[command(next_help_heading = "Stack and machines, without a manifest")]
 pub struct Flags {
     /// GPU of the machines: "RTX 5090", "H100", "sm_90"; may be repeated

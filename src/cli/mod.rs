@@ -1,15 +1,18 @@
 //! The command line: one file a command, each reading like the pipeline.
 
 mod apart;
+mod asking;
 mod check;
 mod diff;
 mod dockerfile;
+mod doctor;
 mod ending;
 mod environment;
 mod explain;
 mod export;
 mod fail_on;
 mod globals;
+mod here;
 mod image;
 mod init;
 mod input;
@@ -71,6 +74,8 @@ enum Command {
     Matrix(matrix::Args),
     /// Read an environment's libraries and say what will break, without running it
     Verify(verify::Args),
+    /// Say what this machine is, layer by layer: hardware, driver, CUDA, framework, application
+    Doctor(doctor::Args),
     /// In CI: the lock fits the manifest, generated files fit the lock, and with --env the environment does
     Check(check::Args),
     /// Show what moved between two locks: packages, driver floor, GPU coverage
@@ -92,7 +97,9 @@ impl Command {
     /// The formats that it has besides those of every command.
     fn formats(&self) -> &'static [Format] {
         match self {
-            Self::Check(_) | Self::Verify(_) => &[Format::Sarif, Format::Junit, Format::Github, Format::Markdown],
+            Self::Check(_) | Self::Doctor(_) | Self::Verify(_) => {
+                &[Format::Sarif, Format::Junit, Format::Github, Format::Markdown]
+            }
             Self::Diff(_) => &[Format::Markdown],
             _ => &[],
         }
@@ -143,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => why::run(args, globals),
         Command::Matrix(args) => matrix::run(args, globals),
         Command::Verify(args) => verify::run(args, globals),
+        Command::Doctor(args) => doctor::run(args, globals),
         Command::Check(args) => check::run(args, globals),
         Command::Diff(args) => diff::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use super::image;
 use super::input::{self, Flags, Input, Place};
 use super::source::Source;
-use super::{Answer, Form, Globals, output, summary, write};
+use super::{Answer, Form, Globals, here, output, summary, write};
 use crate::diag::{Class, Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::lock::{self, Lock, Origin, Seal, inputs_hash};
@@ -42,7 +42,8 @@ pub struct Args {
     /// Lock the best that the matrix knows; artefacts without known hash are marked pending
     #[arg(long, env = "GPULOCK_ALLOW_PENDING")]
     allow_pending: bool,
-    /// Resolve this target only, keep the others as they are in the lock; may be repeated
+    /// Resolve this target only, keep the others as they are in the lock; may be repeated; `auto` for the one that this
+    /// machine is
     #[arg(long = "target", value_name = "TARGET", env = "GPULOCK_TARGET", value_delimiter = ',')]
     targets: Vec<String>,
     /// Ask this address instead of a registry of images: docker.io=https://mirror.example; may be repeated
@@ -58,7 +59,7 @@ pub struct Args {
 /// # Errors
 /// Input that cannot be read or is wrong, catalogs that fail, a lock that cannot be written.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let Input { manifest, lock: path, one_off } = input::read(&args.place, &args.flags)?;
+    let (Input { manifest, lock: path, one_off }, targets) = asked_of(args, globals)?;
     not_the_lock(globals, &path)?;
     let old = read_lock(&path, args)?;
     if args.locked {
@@ -68,10 +69,10 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = ManuallyDrop::new(globals.matrix()?);
     let source = ManuallyDrop::new(Source::new(&matrix, &manifest, globals, args.allow_pending)?);
     let manifest_targets: Vec<&str> = manifest.targets.iter().map(|target| target.name.as_str()).collect();
-    if let Some(unknown) = args.targets.iter().find(|name| !manifest_targets.contains(&name.as_str())) {
+    if let Some(unknown) = targets.iter().find(|name| !manifest_targets.contains(&name.as_str())) {
         return Err(unknown_target(unknown, &manifest_targets));
     }
-    let chosen = |name: &str| args.targets.is_empty() || args.targets.iter().any(|target| target == name);
+    let chosen = |name: &str| targets.is_empty() || targets.iter().any(|target| target == name);
     let requests: Vec<Request> =
         Request::all(&manifest).into_iter().filter(|request| chosen(&request.target.name)).collect();
     known_upgrades(old.as_ref(), &manifest, args)?;
@@ -120,10 +121,27 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     }
     let notes = solutions.iter().flat_map(|solution| &solution.notes);
     globals.tell(notes.chain(&source.warnings()).chain(&about_images));
-    if let Some(old) = old.as_ref().filter(|_| !args.targets.is_empty()) {
+    if let Some(old) = old.as_ref().filter(|_| !targets.is_empty()) {
         lock.adopt(old, &manifest_targets);
     }
     finish(&lock, old.as_ref(), &path, args, globals)
+}
+
+/// What is to be resolved, and which targets of it; all where none is named.
+fn asked_of(args: &Args, globals: &Globals) -> Result<(Input, Vec<String>), Failure> {
+    if !args.targets.iter().any(|name| name == here::AUTO) {
+        return Ok((input::read(&args.place, &args.flags)?, args.targets.clone()));
+    }
+    let matrix = globals.matrix()?;
+    let host = here::host(&matrix)?;
+    let (input, targets) = here::input(&args.place, &args.flags, &host, &matrix)?;
+    globals.tell_briefly(&here::notes(&host));
+    if !targets.is_empty() {
+        let seen = Evidence::observed("manifest", "has its GPUs, its platform and its driver");
+        let note = Diagnostic::note("from-host", format!("this machine is target {}", targets.join(", ")), seen);
+        globals.tell_briefly([&note]);
+    }
+    Ok((input, targets))
 }
 
 /// The lock that is there; one that `--upgrade` is to replace may be broken.

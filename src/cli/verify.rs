@@ -11,12 +11,12 @@ use super::input::{self, Place};
 use super::probe::{self, Probe};
 use super::run::Stdout;
 use super::subject::{ImageArgs, Reader, platform};
-use super::{Answer, Globals, run, running, watched};
+use super::{Answer, Globals, here, run, running, watched};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure};
-use crate::inventory::host;
 use crate::lock::Lock;
 use crate::manifest::{self, Manifest, Target};
+use crate::matrix::Matrix;
 use crate::render;
 use crate::report::verify::Report;
 use crate::version::{Constraint, ConstraintOperator, Driver, Glibc};
@@ -72,7 +72,7 @@ pub struct Args {
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let lock = lock(args)?;
-    let target = target(args, lock.as_ref())?;
+    let target = target(args, lock.as_ref(), &matrix)?;
     let manifest = input::manifest_if_there(&args.place)?;
     let flags: BTreeMap<String, String> = args.variables.iter().cloned().collect();
     let run = if args.command.is_empty() { None } else { Some(run::run(&args.command, &flags, Stdout::Commands)?) };
@@ -128,7 +128,7 @@ fn anchors(args: &Args, locked: bool, subject: &Path) -> Vec<String> {
 /// The lock to hold the environment against: the one that is named, else the one that is here, unless the flags ask a
 /// question of their own.
 fn lock(args: &Args) -> Result<Option<Lock>, Failure> {
-    if args.place.lock.is_none() && (!args.gpus.is_empty() || args.target.as_deref() == Some("auto")) {
+    if args.place.lock.is_none() && (!args.gpus.is_empty() || args.target.as_deref() == Some(here::AUTO)) {
         return Ok(None);
     }
     let path = input::lock_path(&args.place);
@@ -139,9 +139,9 @@ fn lock(args: &Args) -> Result<Option<Lock>, Failure> {
 }
 
 /// The machines: those of the flags, of this host, or of the lock's target.
-fn target(args: &Args, lock: Option<&Lock>) -> Result<Option<Target>, Failure> {
+fn target(args: &Args, lock: Option<&Lock>, matrix: &Matrix) -> Result<Option<Target>, Failure> {
     let mut target = match (lock, args.target.as_deref()) {
-        (_, Some("auto")) => Some(this_machine()?),
+        (_, Some(here::AUTO)) => Some(this_machine(matrix)?),
         // A lock that is here or named is held against the environment, whatever machines the flags name.
         (Some(lock), name) => Some(of_lock(render::choose(lock, name)?)?),
         (None, Some(name)) => {
@@ -173,12 +173,10 @@ fn oldest(driver: &Constraint<Driver>) -> Constraint<Driver> {
     least.map_or_else(|| driver.clone(), |bound| Constraint::of(ConstraintOperator::Means, bound.version.clone()))
 }
 
-fn this_machine() -> Result<Target, Failure> {
-    let host = host::read(std::path::Path::new("/"), std::env::consts::ARCH, &host::ask);
+fn this_machine(matrix: &Matrix) -> Result<Target, Failure> {
+    let host = here::host(matrix)?;
     if host.gpus.is_empty() && host.driver.is_none() {
-        let evidence = Evidence::observed("/proc/driver/nvidia, nvidia-smi", "no GPU and no driver");
-        let error = Diagnostic::error("host-unknown", "this machine has no NVIDIA GPU and no driver", evidence);
-        return Err(Failure::unanswerable(error.fix("name the machines of the job: --gpu \"RTX 5090\" --driver 570")));
+        return Err(here::nothing());
     }
     let driver = host.driver.and_then(|fact| manifest::parse_driver(&fact.value.to_string()).ok());
     let gpus = host.gpus.into_iter().map(|fact| fact.value).collect();

@@ -32,6 +32,14 @@ const RANDOM: usize = 8;
 /// # Errors
 /// When the file cannot be written; then it is as it was, and nothing is left beside it.
 pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
+    bytes_atomically(path, text.as_bytes())
+}
+
+/// The same for what is no text.
+///
+/// # Errors
+/// As [`atomically`].
+pub fn bytes_atomically(path: &Path, text: &[u8]) -> Result<Written, Failure> {
     let refuse = |error: io::Error| Failure::unanswerable(explain(path, &error));
     let target = follow_links(path).map_err(refuse)?;
     let permissions = match fs::metadata(&target) {
@@ -42,7 +50,7 @@ pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
         }
         Ok(metadata) => {
             let same_size = metadata.len() == text.len() as u64;
-            if same_size && fs::read(&target).is_ok_and(|old| old == text.as_bytes()) {
+            if same_size && fs::read(&target).is_ok_and(|old| old == text) {
                 return Ok(Written::Unchanged);
             }
             // A rename would pass over what the owner protected.
@@ -58,7 +66,7 @@ pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
     Ok(if permissions.is_some() { Written::Changed } else { Written::Created })
 }
 
-fn replace(target: &Path, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+fn replace(target: &Path, text: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -72,7 +80,7 @@ fn replace(target: &Path, text: &str, permissions: Option<Permissions>) -> io::R
         .rand_bytes(RANDOM)
         .permissions(mode)
         .tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
     }

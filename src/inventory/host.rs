@@ -1,14 +1,20 @@
-//! This machine, for `gpulock init --from-host`: driver, GPUs, glibc and Python, each with how it was read.
+//! This machine, for `--target auto` and `gpulock init --from-host`: driver, GPUs, glibc and Python, each with how it was read.
 //!
-//! The driver's own files under `/proc` come first; a program is asked only for what no file says.
+//! The files are those of [`machine`](super::machine); a program is asked only for what no file says.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use super::machine::{self, Ask, Files, PciDevice, Reading, Smi};
+use super::{Root, shown};
 use crate::diag::Evidence;
+use crate::matrix::schema::PciFile;
 use crate::python::{Platform, PythonVersion};
 use crate::version::{Driver, Glibc};
+
+/// Larger ones are no C library, in bytes.
+const LARGEST: u64 = 64 << 20;
 
 /// A fact and how it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,74 +40,51 @@ pub struct Host {
     pub python: Option<Fact<PythonVersion>>,
 }
 
-/// Asks a program: its name and arguments become what it prints, if it succeeds.
-pub type Ask<'a> = &'a dyn Fn(&str, &[&str]) -> Option<String>;
-
-/// Asks programs on PATH.
-pub fn ask(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// Reads the machine whose root folder is `root` and whose processor is `machine`, as [`std::env::consts::ARCH`] names it.
-pub fn read(root: &Path, machine: &str, ask: Ask<'_>) -> Host {
-    let (mut driver, mut gpus) = (driver(root), gpus(root));
+/// Reads the machine whose root folder is `root` and whose processor is `processor`, as [`std::env::consts::ARCH`] names it.
+pub fn read(root: &Path, processor: &str, pci: &PciFile, ask: Ask<'_>) -> Host {
+    let root = Root::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
+    let files = Files::of(&root);
+    let mut driver = known(machine::module::version(&files));
+    let mut gpus = distinct(machine::pci::models(&files));
+    if gpus.is_empty() {
+        gpus.extend(known(machine::system::jetson(&files)).filter(|board| board.value != machine::system::SOME_JETSON));
+    }
     if driver.is_none() || gpus.is_empty() {
-        let (asked_driver, asked_gpus) = nvidia_smi(ask);
-        driver = driver.or(asked_driver);
-        gpus = if gpus.is_empty() { asked_gpus } else { gpus };
-    }
-    Host { driver, gpus, platform: platform(machine), glibc: glibc(root), python: python(ask) }
-}
-
-/// `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed Feb 26 ...`, or `Open Kernel Module for x86_64  570...`.
-fn driver(root: &Path) -> Option<Fact<Driver>> {
-    let (path, text) = text(root, "proc/driver/nvidia/version")?;
-    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
-    let value = line.split_whitespace().find_map(|word| word.contains('.').then(|| word.parse().ok()).flatten())?;
-    Some(Fact { value, seen: Evidence::observed(path.display().to_string(), line.trim()) })
-}
-
-/// `Model:  NVIDIA A100-SXM4-80GB` in one file for each GPU; the board's name on Jetson.
-fn gpus(root: &Path) -> Vec<Fact<String>> {
-    let folder = root.join("proc/driver/nvidia/gpus");
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path().join("information")).collect();
-    files.sort();
-    let mut gpus: Vec<Fact<String>> = Vec::new();
-    for path in files {
-        let Ok(text) = fs::read_to_string(&path) else { continue };
-        let model = text.lines().find_map(|line| line.strip_prefix("Model:")).map(str::trim);
-        push(&mut gpus, model.unwrap_or_default(), &path.display().to_string());
-    }
-    if let Some((path, model)) = text(root, "proc/device-tree/model").filter(|_| gpus.is_empty()) {
-        let model = model.trim_end_matches('\0').trim();
-        if let Some(board) = model.strip_prefix("NVIDIA ").filter(|board| board.contains("Jetson")) {
-            push(&mut gpus, board.trim_end_matches(" Developer Kit"), &path.display().to_string());
+        // Where the driver's files are hidden (WSL, some containers) its own tool still answers.
+        let smi = machine::smi::asked(ask);
+        let names = |smi: &Smi| smi.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
+        if let Some(smi) = smi.fact() {
+            let version = smi.value.driver.as_ref().and_then(|text| text.parse().ok());
+            driver = driver.or(version.map(|value: Driver| Fact { seen: smi.seen.clone(), value }));
+            if gpus.is_empty() {
+                let named = names(&smi.value).into_iter().map(|value| Fact { seen: smi.seen.clone(), value });
+                gpus = distinct(named.collect());
+            }
         }
     }
-    gpus
+    if gpus.is_empty() {
+        // Without a driver, what is on the bus says it by its number.
+        let devices = machine::pci::read(&files);
+        let on_bus = devices.value().into_iter().flatten().filter(|device| device.is_gpu());
+        let product =
+            |device: &PciDevice| Some(Fact { value: pci.device(device.device)?.0.to_owned(), seen: device.seen() });
+        gpus = distinct(on_bus.filter_map(product).collect());
+    }
+    let (platform, glibc) = (platform(processor), glibc(&root));
+    Host { driver, gpus, platform, glibc, python: python(ask) }
 }
 
-fn push(gpus: &mut Vec<Fact<String>>, model: &str, how: &str) {
-    if !model.is_empty() && !model.eq_ignore_ascii_case("unknown") && gpus.iter().all(|gpu| gpu.value != model) {
-        gpus.push(Fact { value: model.to_owned(), seen: Evidence::observed(how, model) });
-    }
+/// Each name once.
+fn distinct(gpus: Vec<Fact<String>>) -> Vec<Fact<String>> {
+    let mut seen = BTreeSet::new();
+    gpus.into_iter().filter(|gpu| !gpu.value.is_empty() && seen.insert(gpu.value.clone())).collect()
 }
 
-/// Where the driver's files are hidden (WSL, some containers) its own tool still answers.
-fn nvidia_smi(ask: Ask<'_>) -> (Option<Fact<Driver>>, Vec<Fact<String>>) {
-    const ARGUMENTS: [&str; 2] = ["--query-gpu=driver_version,name", "--format=csv,noheader"];
-    let Some(text) = ask("nvidia-smi", &ARGUMENTS) else { return (None, Vec::new()) };
-    let how = format!("nvidia-smi {}", ARGUMENTS.join(" "));
-    let (mut driver, mut gpus) = (None, Vec::new());
-    for (version, name) in text.lines().filter_map(|line| line.split_once(',')) {
-        if let (None, Ok(value)) = (&driver, version.trim().parse()) {
-            driver = Some(Fact { value, seen: Evidence::observed(how.clone(), version.trim()) });
-        }
-        push(&mut gpus, name.trim(), &how);
+fn known<T>(reading: Reading<T>) -> Option<Fact<T>> {
+    match reading {
+        Reading::Is(fact) => Some(fact),
+        Reading::Absent(_) | Reading::Unread { .. } => None,
     }
-    (driver, gpus)
 }
 
 fn platform(machine: &str) -> Option<Fact<Platform>> {
@@ -110,13 +93,13 @@ fn platform(machine: &str) -> Option<Fact<Platform>> {
 }
 
 /// The C library of the first folder that has one.
-fn glibc(root: &Path) -> Option<Fact<Glibc>> {
+fn glibc(root: &Root) -> Option<Fact<Glibc>> {
     const FOLDERS: [&str; 6] =
         ["lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64", "usr/lib64", "usr/lib", "lib"];
     FOLDERS.iter().find_map(|folder| {
-        let path = root.join(folder).join("libc.so.6");
-        let value = release(&fs::read(&path).ok()?)?;
-        let seen = Evidence::observed(path.display().to_string(), format!("release version {value}"));
+        let path = Path::new("/").join(folder).join("libc.so.6");
+        let value = release(&root.read(&path, LARGEST).ok()?)?;
+        let seen = Evidence::observed(shown(&path), format!("release version {value}"));
         Some(Fact { value, seen })
     })
 }
@@ -135,13 +118,8 @@ pub(super) fn release(libc: &[u8]) -> Option<Glibc> {
 fn python(ask: Ask<'_>) -> Option<Fact<PythonVersion>> {
     const CODE: &str = "import sys, sysconfig; print('%d.%d%s' % (sys.version_info[0], sys.version_info[1], \
                         't' if sysconfig.get_config_var('Py_GIL_DISABLED') else ''))";
-    let text = ask("python3", &["-c", CODE])?;
+    let text = ask("python3", &["-c", CODE]).ok()?;
+    let text = text.trim();
     let value = text.parse().ok()?;
     Some(Fact { value, seen: Evidence::observed("python3 -c 'import sys ..'", text) })
-}
-
-fn text(root: &Path, path: &str) -> Option<(PathBuf, String)> {
-    let path = root.join(path);
-    let text = fs::read_to_string(&path).ok()?;
-    Some((path, text))
 }

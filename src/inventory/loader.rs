@@ -55,6 +55,8 @@ const LOADERS: [(Platform, &str, &str); 2] = [
 const DEFAULTS: [&str; 2] = ["/lib64", "/usr/lib64"];
 /// What musl looks into without a file of its own (ldso/dynlink.c).
 const MUSL: [&str; 3] = ["/lib", "/usr/local/lib", "/usr/lib"];
+/// Where a system says what further folders there are.
+const CONFIGURATION: &str = "/etc/ld.so.conf";
 /// Larger ones are refused, in bytes.
 const LIMIT: u64 = 64 << 20;
 const TEXT_LIMIT: u64 = 1 << 20;
@@ -118,8 +120,7 @@ impl Loader {
             _ => own,
         };
         let lib = shown(defaults[0].strip_prefix("/").unwrap_or(&defaults[0])).trim_start_matches("usr/").to_owned();
-        let mut configured = Vec::new();
-        configuration(root, Path::new("/etc/ld.so.conf"), &mut configured, &mut HashSet::new());
+        let configured = configured(root);
         let preload = preload
             .split(|byte| byte.is_ascii_whitespace() || *byte == b':')
             .filter(|name| !name.is_empty())
@@ -161,6 +162,13 @@ fn system_folders(loader: &[u8]) -> Vec<PathBuf> {
         }
     }
     run
+}
+
+/// The folders that ldconfig puts into the cache of a root, whether or not there is a loader in it.
+pub(super) fn configured(root: &Root) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    configuration(root, Path::new(CONFIGURATION), &mut folders, &mut HashSet::new());
+    folders
 }
 
 /// The folders that a file of ld.so.conf's form lists, with the files that it includes.

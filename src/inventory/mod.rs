@@ -13,6 +13,7 @@ pub mod integrity;
 mod ldcache;
 mod library;
 mod loader;
+pub mod machine;
 mod model;
 mod parallel;
 pub mod process;

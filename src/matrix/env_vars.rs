@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::gpu_code::matches;
 use super::schema::{
-    EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableReader,
+    DebuggingVariablesRow, EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow,
+    VariableReader,
 };
 use crate::diag::{misspelt, mistakes};
 use crate::version::Pep440;
@@ -51,6 +52,15 @@ impl EnvVarFacts {
     /// Why nobody reads a name, where that is known.
     pub fn unread(&self, name: &str) -> Option<&UnreadVariablesRow> {
         self.file.unread.iter().find(|row| row.names.iter().any(|one| one == name))
+    }
+
+    /// What a variable does that is set to look for a fault.
+    pub fn debugging(&self, name: &str, value: &str) -> Option<&DebuggingVariablesRow> {
+        let does = |row: &&DebuggingVariablesRow| match &row.values[..] {
+            [] => !matches!(value, "" | "0"),
+            values => values.iter().any(|one| one.eq_ignore_ascii_case(value)),
+        };
+        self.file.debugging.iter().find(|row| row.names.iter().any(|one| one == name) && does(row))
     }
 
     /// Whether something that is not in the environment reads a name.

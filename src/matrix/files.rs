@@ -14,7 +14,7 @@ use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 
 /// Files of the matrix that stand alone; all others lie in folders of their kind. A directory that has all of them is a
 /// matrix of its own.
-pub(super) const SINGLE: [&str; 12] = [
+pub(super) const SINGLE: [&str; 13] = [
     "dlopen.toml",
     "driver.toml",
     "env-vars.toml",
@@ -26,6 +26,7 @@ pub(super) const SINGLE: [&str; 12] = [
     "index.toml",
     "message.toml",
     "package.toml",
+    "pci.toml",
     "snapshot/INDEX.toml",
 ];
 

@@ -53,6 +53,12 @@ impl MessageFile {
         found
     }
 
+    /// What is known of a status of a component.
+    pub fn answer(&self, component: &str, number: u32) -> Option<&AnswerRow> {
+        let is_it = |row: &&AnswerRow| row.component.as_deref() == Some(component) && row.numbers.contains(&number);
+        self.answers.iter().find(is_it)
+    }
+
     /// Everything of that number.
     fn of_number(&self, number: u32) -> Vec<Meaning<'_>> {
         let statuses = self.components.iter().filter_map(|row| self.status(row, number));

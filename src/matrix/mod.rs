@@ -16,6 +16,7 @@ mod image;
 mod load;
 mod message;
 mod package;
+mod pci;
 pub mod requirement;
 pub mod schema;
 mod snapshot;
@@ -39,7 +40,9 @@ pub use torch::{TorchBuild, TorchFacts};
 
 use crate::diag::Failure;
 use crate::version::Cudnn;
-use schema::{CudnnFile, CudnnReleaseRow, DlopenFile, IndexFile, MessageFile, OsFile, PackageFile, SnapshotFile};
+use schema::{
+    CudnnFile, CudnnReleaseRow, DlopenFile, IndexFile, MessageFile, OsFile, PackageFile, PciFile, SnapshotFile,
+};
 
 /// The matrix; each kind of fact is read once, when first asked for.
 #[derive(Debug, Default)]
@@ -56,6 +59,7 @@ pub struct Matrix {
     index: OnceCell<IndexFile>,
     message: OnceCell<MessageFile>,
     package: OnceCell<PackageFile>,
+    pci: OnceCell<PciFile>,
     os: OnceCell<OsFile>,
     image: OnceCell<ImageFacts>,
 }
@@ -178,6 +182,14 @@ impl Matrix {
     /// As [`Matrix::cuda`].
     pub fn package(&self) -> Result<&PackageFile, Failure> {
         once(&self.package, || self.files.read("package.toml"))
+    }
+
+    /// NVIDIA's devices on the PCI bus.
+    ///
+    /// # Errors
+    /// As [`Matrix::cuda`].
+    pub fn pci(&self) -> Result<&PciFile, Failure> {
+        once(&self.pci, || self.files.read("pci.toml"))
     }
 
     /// Operating systems of images.

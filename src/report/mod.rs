@@ -1,6 +1,7 @@
 //! Diagnostics and results as text for people, as JSON for programs, and in the formats of those that show findings.
 
 pub mod diff;
+pub mod doctor;
 pub mod findings;
 pub mod github;
 pub mod human;

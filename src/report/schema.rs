@@ -14,7 +14,7 @@ pub struct Schema {
 }
 
 /// All schemas.
-pub const ALL: [Schema; 8] = [
+pub const ALL: [Schema; 9] = [
     Schema {
         name: "manifest",
         about: "gpulock.toml, or [tool.gpulock] of pyproject.toml",
@@ -40,6 +40,11 @@ pub const ALL: [Schema; 8] = [
         name: "report",
         about: "gpulock.report/1: what `verify` and `check` found",
         text: include_str!("schema/report.json"),
+    },
+    Schema {
+        name: "doctor",
+        about: "gpulock.doctor/1: what `doctor` says of a machine",
+        text: include_str!("schema/doctor.json"),
     },
     Schema {
         name: "diff",

@@ -10,6 +10,7 @@ mod agreement;
 mod build;
 mod buildah;
 mod dockerfile;
+mod doctor;
 mod exports;
 mod gpu_code;
 mod image;

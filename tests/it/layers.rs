@@ -31,6 +31,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("tar", &["inventory"]),
     ("flate2", &["inventory", "matrix"]),
     ("zstd", &["inventory"]),
+    ("roxmltree", &["inventory"]),
     ("minijinja", &["render"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),

@@ -10,6 +10,7 @@ mod inventory;
 mod layers;
 mod link;
 mod lock;
+mod machine;
 mod manifest;
 mod matrix;
 mod registry;

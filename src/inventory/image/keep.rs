@@ -46,10 +46,20 @@ const ENDS: [&str; 4] = [".py", ".pth", ".conf", ".egg-info"];
 /// The C library and its loader, which tell version and folders in their texts.
 const WHOLE_LIBRARIES: [&str; 3] = ["ld-", "libc.so", "libc-"];
 
+/// What is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// What the rules look at.
+    Judged,
+    /// All of small files, too.
+    AllSmall,
+}
+
 /// Reads the content of a file and keeps what matters; gives its number among the kept files.
 pub(super) fn keep(
     path: &[u8],
     size: u64,
+    kept: Kept,
     content: &mut dyn Read,
     writer: &mut Writer<'_>,
 ) -> Result<Option<u32>, Fault> {
@@ -62,7 +72,8 @@ pub(super) fn keep(
         let whole = WHOLE_LIBRARIES.iter().any(|begin| name.starts_with(begin.as_bytes()));
         return elf(size, whole, &mut content, writer).map(Some);
     }
-    let most = if is_text(path, name, size) {
+    let is_small = kept == Kept::AllSmall && size <= LARGEST_OF_ETC;
+    let most = if is_small || is_text(path, name, size) {
         size
     } else if named.is_some() {
         size.min(BEGINNING)

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::bytes::Bytes;
 use super::fault::Fault;
-use super::keep;
+use super::keep::{self, Kept};
 use super::store::{Item, Writer};
 use super::tar::{Kind, Source, Tar};
 
@@ -72,7 +72,7 @@ pub(super) fn read(
         let (send, receive) = sync_channel(PARTS);
         let unpacking = scope.spawn(move || unpack(blob, &send, limits, seen));
         let mut stream = Stream { parts: receive, part: Vec::new(), at: 0 };
-        let kept = entries(&mut stream, store, limits);
+        let kept = entries(&mut stream, store, limits, Kept::Judged);
         // A thread that has more to say than is listened to ends.
         let drained = kept.and_then(|()| io::copy(&mut stream, &mut io::sink()).map(drop).map_err(Fault::from));
         drop(stream);
@@ -184,8 +184,11 @@ impl Read for Stream {
 
 impl Source for Stream {}
 
-/// Takes the archive apart.
-fn entries(stream: &mut Stream, store: &File, limits: &Limits) -> Result<(), Fault> {
+/// Takes an archive apart.
+///
+/// # Errors
+/// An archive that is damaged or more than is allowed, or a disk that is full.
+pub(super) fn entries(stream: &mut impl Source, store: &File, limits: &Limits, kept_of: Kept) -> Result<(), Fault> {
     let mut writer = Writer::new(store).map_err(Fault::Spool)?;
     let mut tar = Tar::new(&mut *stream);
     while let Some(entry) = tar.next()? {
@@ -195,7 +198,8 @@ fn entries(stream: &mut Stream, store: &File, limits: &Limits) -> Result<(), Fau
             // A sparse file may claim far more than its archive has.
             limits.bytes(entry.size.saturating_sub(tar.stored_size()))?;
             let name = || format!("the file {}", String::from_utf8_lossy(&entry.path));
-            kept = keep::keep(&entry.path, entry.size, &mut tar, &mut writer).map_err(|fault| fault.of(&name()))?;
+            kept = keep::keep(&entry.path, entry.size, kept_of, &mut tar, &mut writer)
+                .map_err(|fault| fault.of(&name()))?;
         }
         writer.entry(Item {
             path: Bytes(entry.path),

@@ -4,6 +4,7 @@
 mod archive;
 mod bytes;
 mod cache;
+mod captured;
 mod config;
 mod fault;
 mod keep;
@@ -31,6 +32,7 @@ use layout::Layout;
 use manifest::Manifest;
 use store::{Index, Store};
 
+pub use captured::captured;
 pub use config::Config;
 pub use manifest::Choice;
 pub(super) use store::KeptFile;

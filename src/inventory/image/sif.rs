@@ -10,7 +10,7 @@ use backhand::{BackhandError, FilesystemReader, InnerNode};
 
 use super::bytes::Bytes;
 use super::fault::Fault;
-use super::keep;
+use super::keep::{self, Kept};
 use super::layer::Limits;
 use super::store::{Item, Writer};
 use super::tar::Kind;
@@ -52,7 +52,7 @@ pub(super) fn read(file: File, store: &File, limits: &Limits, seen: &dyn Fn(u64)
                 limits.bytes(size)?;
                 let mut reader = system.file(content).reader_checked().map_err(damaged)?;
                 let name = || format!("the file {}", node.fullpath.display());
-                let read = keep::keep(&path, size, &mut reader as &mut dyn Read, &mut writer);
+                let read = keep::keep(&path, size, Kept::Judged, &mut reader as &mut dyn Read, &mut writer);
                 kept = read.map_err(|fault| fault.of(&name()))?;
                 seen(size);
                 Kind::File

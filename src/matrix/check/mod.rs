@@ -13,6 +13,7 @@ mod gpu_code;
 mod image;
 mod index;
 mod message;
+mod pci;
 mod place;
 mod snapshot;
 mod torch;
@@ -24,7 +25,7 @@ use self::place::{Source, Step};
 use super::files::Files;
 use super::schema::{
     CudaFile, CudaImageFile, CudnnFile, DlopenFile, DriverFile, EnvVarsFile, GpuCodeFile, GpuFile, IndexFile,
-    MessageFile, OsFile, PackageFile, PythonImageFile, SnapshotFile, TorchFile,
+    MessageFile, OsFile, PackageFile, PciFile, PythonImageFile, SnapshotFile, TorchFile,
 };
 use crate::diag::{Diagnostic, Evidence};
 
@@ -52,6 +53,7 @@ pub fn check(files: &Files, depth: Depth) -> Vec<Diagnostic> {
     image::check(&book, &mut findings);
     index::check(&book, &mut findings);
     message::check(&book, &mut findings);
+    pci::check(&book, &mut findings);
     if depth == Depth::Everything {
         snapshot::check(&book, files, &mut findings);
     }
@@ -120,6 +122,7 @@ struct Book<'a> {
     index: Option<Sheet<'a, IndexFile>>,
     message: Option<Sheet<'a, MessageFile>>,
     package: Option<Sheet<'a, PackageFile>>,
+    pci: Option<Sheet<'a, PciFile>>,
     snapshot: Option<Sheet<'a, SnapshotFile>>,
     /// Folders (`cuda/`) with a file of which nothing could be read.
     lost: Vec<&'static str>,
@@ -143,6 +146,7 @@ impl<'a> Book<'a> {
             index: file(files, "index.toml", depth, findings),
             message: file(files, "message.toml", depth, findings),
             package: file(files, "package.toml", depth, findings),
+            pci: file(files, "pci.toml", depth, findings),
             snapshot: file(files, "snapshot/INDEX.toml", depth, findings),
             lost,
         }

@@ -27,6 +27,9 @@ pub struct EnvVarsFile {
     /// How names are spelt.
     #[serde(rename = "spelled")]
     pub spelled: Vec<SpelledVariablesRow>,
+    /// Names that are set to look for a fault.
+    #[serde(rename = "debugging", default)]
+    pub debugging: Vec<DebuggingVariablesRow>,
     /// Files that name variables without reading them.
     #[serde(rename = "listing")]
     pub listings: Vec<VariableListingRow>,
@@ -152,6 +155,26 @@ pub struct VariableListingRow {
     /// How it is known.
     #[serde(default)]
     pub basis: Basis,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// Names that are set to look for a fault, and cost something when they stay.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DebuggingVariablesRow {
+    /// The names.
+    pub names: Vec<String>,
+    /// The values that do it; any but `0` where there are none.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// What it does.
+    pub effect: String,
+    /// It makes every job slower; else it fills its log, or is right on some machines.
+    #[serde(default)]
+    pub slows: bool,
     /// Where it is from.
     pub source: String,
     /// When that was read.

@@ -67,6 +67,9 @@ pub struct AnswerRow {
     pub rule: Option<String>,
     /// The command that looks for it.
     pub command: Option<String>,
+    /// Of what happened to a machine: it is the program's fault, and the machine is well.
+    #[serde(default)]
+    pub machine_is_well: bool,
     /// How it is known.
     #[serde(default)]
     pub basis: Basis,

@@ -11,6 +11,7 @@ mod gpu_code;
 mod image;
 mod index;
 mod message;
+mod pci;
 mod torch;
 
 use serde::Deserialize;
@@ -22,8 +23,8 @@ pub use dlopen::{
     WorkloadRow,
 };
 pub use env_vars::{
-    EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow, VariableListingRow,
-    VariableReader,
+    DebuggingVariablesRow, EnvVarsFile, KnownVariablesRow, RenamedVariablesRow, UnreadVariablesRow, VariableFamilyRow,
+    VariableListingRow, VariableReader,
 };
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
 pub use gpu_code::{GpuCodeFile, OptionalCodeRow, PerArchitectureRow, StubRow};
@@ -35,6 +36,7 @@ pub use index::{
     CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,
 };
 pub use message::{AnswerRow, ComponentRow, ExitRow, MessageFile, ToolRow, UnknownRow};
+pub use pci::{ChipRow, ModulesRow, OpenModules, PciFile};
 pub use torch::{TorchBuildRow, TorchFile, TorchReleaseRow};
 
 /// How a fact is known; read beats the rest.

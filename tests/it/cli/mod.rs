@@ -8,6 +8,7 @@ mod diff;
 mod dockerfile;
 mod explain;
 mod export;
+mod here;
 mod image;
 mod modes;
 pub mod program;

@@ -2,7 +2,8 @@
 //!
 //! In a `console` block, lines that begin with `$ ` are commands, the others what they print on both outputs; `[..]`
 //! stands for any text in a line. `<!-- folder -->` begins in an empty
-//! folder, `<!-- file: NAME -->` stands before a block that is the text of that file. `SNAPSHOTS=overwrite` writes what
+//! folder, `<!-- file: NAME -->` stands before a block that is the text of that file, and `<!-- machine: NAME -->` makes
+//! a folder that is laid out as a machine with faults. `SNAPSHOTS=overwrite` writes what
 //! was printed into the README.
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::process::Stdio;
 use snapbox::IntoData;
 
 use super::program::Place;
+use crate::machine::tree::Machine;
 
 #[test]
 fn transcripts_are_true() {
@@ -25,6 +27,9 @@ fn transcripts_are_true() {
         printed += &format!("{line}\n");
         if line == "<!-- folder -->" {
             place = Place::empty();
+        }
+        if let Some(folder) = line.strip_prefix("<!-- machine: ").and_then(|rest| rest.strip_suffix(" -->")) {
+            Machine::of_readme(place.path(folder));
         }
         if let Some(file) = line.strip_prefix("<!-- file: ") {
             name = file.strip_suffix(" -->");

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::program::{GOOD, Place};
+use crate::machine::tree::Machine;
 use gpulock::manifest::{RULES, parse};
 use gpulock::report::schema::ALL;
 
@@ -69,6 +70,10 @@ fn results_have_their_form() {
     holds("error", &one_off(&["--gpu", "RTX 9999"]).code(2).json());
     let broken = Place::with("[stack]\ntourch = '2'\n[target.a]\ngpus = []\n");
     holds("error", &broken.run(&["resolve", "--offline", "--format", "json"]).code(2).json());
+    let machine = Machine::of_readme(place.path("node"));
+    let doctor = machine.doctor(&["--format", "json"]).code(1).json();
+    holds("doctor", &doctor);
+    assert!(doctor["findings"].as_array().unwrap().len() > 2);
     holds("written", &Place::empty().run(&["init", "--gpu", "A100", "--format", "json"]).code(0).json());
 }
 

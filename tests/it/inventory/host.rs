@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use gpulock::diag::Evidence;
-use gpulock::inventory::host::{Host, read};
+use gpulock::inventory::host::{self, Host};
+use gpulock::inventory::machine::Ask;
+use gpulock::matrix::Matrix;
 
 fn write(root: &Path, path: &str, text: impl AsRef<[u8]>) {
     let path = root.join(path);
@@ -12,8 +14,12 @@ fn write(root: &Path, path: &str, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
-fn silent(_: &str, _: &[&str]) -> Option<String> {
-    None
+fn silent(program: &str, _: &[&str]) -> Result<String, String> {
+    Err(format!("{program} is not here"))
+}
+
+fn read(root: &Path, processor: &str, ask: Ask<'_>) -> Host {
+    host::read(root, processor, Matrix::embedded().pci().unwrap(), ask)
 }
 
 /// Driver, GPUs, platform, glibc and Python as text; `-` for what is absent.
@@ -53,7 +59,9 @@ fn a_gpu_server() {
             "lib64/libc.so.6",
             b"\x7fELF\0\xffGNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\nCopyright",
         );
-        let host = read(root, "x86_64", &|program, _| (program == "python3").then(|| "3.13t".to_owned()));
+        let host = read(root, "x86_64", &|program, _| {
+            if program == "python3" { Ok("3.13t\n".to_owned()) } else { Err(String::new()) }
+        });
         assert_eq!(shown(&host), [version, "NVIDIA A100-SXM4-80GB, Tesla V100", "linux-x86_64", "2.36", "3.13t"]);
         match &host.driver.unwrap().seen {
             Evidence::Observed { what, fact } => assert!(what.ends_with("proc/driver/nvidia/version") && fact == line),
@@ -66,9 +74,21 @@ fn a_gpu_server() {
 fn where_files_are_hidden_the_tool_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let host = read(folder.path(), "aarch64", &|program, _| {
-        (program == "nvidia-smi").then(|| "570.124.06, NVIDIA GH200 480GB\n570.124.06, NVIDIA GH200 480GB".to_owned())
+        let gpu = "<gpu><product_name>NVIDIA GH200 480GB</product_name></gpu>";
+        let text = format!("<nvidia_smi_log><driver_version>570.124.06</driver_version>{gpu}{gpu}</nvidia_smi_log>");
+        if program == "nvidia-smi" { Ok(text) } else { Err(String::new()) }
     });
     assert_eq!(shown(&host), ["570.124.06", "NVIDIA GH200 480GB", "linux-aarch64", "-", "-"]);
+}
+
+/// Without a driver the bus says which GPUs there are.
+#[test]
+fn a_machine_before_its_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("vendor", "0x10de\n"), ("device", "0x2b85\n"), ("class", "0x030000\n")] {
+        write(folder.path(), &format!("sys/bus/pci/devices/0000:01:00.0/{name}"), text);
+    }
+    assert_eq!(shown(&read(folder.path(), "x86_64", &silent))[..2], ["-", "GeForce RTX 5090"]);
 }
 
 #[test]

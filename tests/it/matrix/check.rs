@@ -49,6 +49,24 @@ fn the_embedded_matrix_is_clean() {
 
 /// Edits to one file, and what must be said about it: code, place, part of the message.
 const DAMAGE: &[(&str, &str, &str, &str, &str, &str)] = &[
+    // Devices on the PCI bus.
+    ("pci.toml", "2b85 = ", "2B85 = ", "matrix-invalid", "GeForce RTX 5090", "`2B85` is no device number"),
+    (
+        "pci.toml",
+        "1024 = \"Tesla K40c\"",
+        "1001 = \"Tesla K40c\"",
+        "matrix-duplicate",
+        "Tesla K40c",
+        "1001 is there twice",
+    ),
+    (
+        "pci.toml",
+        "capability = \"12.1\"",
+        "capability = \"12.7\"",
+        "matrix-reference",
+        "12.7",
+        "unknown capability 12.7",
+    ),
     // Form.
     ("torch/2.8.toml", "torch = \"2.8\"", "torch = 2.8.0", "matrix-invalid", "torch/2.8.toml: ", ""),
     ("torch/2.8.toml", "released = ", "relesed = ", "matrix-invalid", "relesed = ", "unknown key `relesed`"),

@@ -1,0 +1,196 @@
+//! GPUs: which there are, how warm they are, and what went wrong with them.
+
+use std::collections::BTreeMap;
+
+use super::{Context, HELD, Layer, Line, MEMORY, MISSING, SeenGpu, THROTTLED, XID};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::machine::{Reading, SmiGpu};
+
+const LAYER: Layer = Layer::Hardware;
+
+pub(super) fn judge(context: &Context<'_>) -> Result<Vec<Line>, Failure> {
+    let mut lines = vec![gpus(context)];
+    if context.is_gpu_machine() {
+        lines.push(power(context));
+        lines.push(memory(context));
+        lines.push(faults(context)?);
+    }
+    Ok(lines)
+}
+
+/// `2 x NVIDIA H100 PCIe (sm_90), Tesla T4 (sm_75)`
+pub(super) fn counted(gpus: &[SeenGpu]) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for gpu in gpus {
+        let words = gpu.words();
+        match counts.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((words, 1)),
+        }
+    }
+    let words = counts.into_iter().map(|(words, count)| if count == 1 { words } else { format!("{count} x {words}") });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn gpus(context: &Context<'_>) -> Line {
+    let devices = &context.facts.devices;
+    let system = &context.facts.system;
+    if context.gpus.is_empty() {
+        if system.is_wsl() {
+            return Line::not_checked(
+                LAYER,
+                "GPUs",
+                "under WSL they are not on the PCI bus, and nvidia-smi shows none",
+                devices.how(),
+            );
+        }
+        if let Some(version) = context.facts.module.version.fact().filter(|_| devices.value().is_some()) {
+            let message = format!("driver {} runs, and no NVIDIA GPU is on the PCI bus", version.value);
+            let finding = MISSING.found(message, Evidence::observed(devices.how(), "no display controller of NVIDIA"));
+            let fix = "look for \"fallen off the bus\" in the kernel's log and restart the machine; in a virtual \
+                       machine, pass the GPU through";
+            return Line::judged(
+                LAYER,
+                "GPUs",
+                "none",
+                devices.how(),
+                vec![finding.and(version.seen.clone()).fix(fix)],
+            );
+        }
+        return Line::unread(LAYER, "GPUs", devices, "no NVIDIA GPU on the PCI bus");
+    }
+    let how = match context.gpus.iter().any(|gpu| gpu.driver.is_some()) || system.jetson.fact().is_none() {
+        true if devices.value().is_some_and(|devices| devices.iter().any(|device| device.is_gpu())) => devices.how(),
+        _ => crate::inventory::machine::reading::how(&context.gpus[0].seen),
+    };
+    Line::judged(LAYER, "GPUs", counted(context.gpus), how, held(context))
+}
+
+/// GPUs that another driver holds; those that are handed to a virtual machine are meant to be.
+fn held(context: &Context<'_>) -> Vec<Diagnostic> {
+    let one = |gpu: &SeenGpu| {
+        let driver = gpu.driver.as_deref().filter(|driver| *driver != "nvidia")?;
+        let address = gpu.address.as_deref().unwrap_or_default();
+        let message = format!("{} at {address} is held by the kernel driver {driver}, not by NVIDIA's", gpu.name);
+        let seen = Evidence::observed(format!("/sys/bus/pci/devices/{address}/driver"), driver);
+        let finding = HELD.found(message, seen).about(address);
+        Some(match driver {
+            "vfio-pci" => Diagnostic { severity: Severity::Note, ..finding }
+                .fix("it is set aside for a virtual machine; if it is not, unbind it from vfio-pci"),
+            _ => finding.fix(format!(
+                "keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the \
+                                      initramfs again and restart"
+            )),
+        })
+    };
+    context.gpus.iter().filter_map(one).collect()
+}
+
+fn power(context: &Context<'_>) -> Line {
+    const TOPIC: &str = "power and heat";
+    let Some(smi) = context.facts.smi.fact() else {
+        return Line::unread(LAYER, TOPIC, &context.facts.smi, "no output of nvidia-smi");
+    };
+    let words = |gpu: &SmiGpu| {
+        let parts = [
+            gpu.field("temperature").map(str::to_owned),
+            gpu.field("power").map(|power| match gpu.field("power-limit") {
+                Some(limit) => format!("{power} of {limit}"),
+                None => power.to_owned(),
+            }),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "not told".to_owned() } else { parts.join(", ") }
+    };
+    let text: Vec<String> = smi.value.gpus.iter().map(words).collect();
+    let throttled = |gpu: &SmiGpu| {
+        let reasons = [("thermal-slowdown", "it is too hot"), ("power-brake", "the power supply asks for it")];
+        let (field, why) = reasons.into_iter().find(|(field, _)| gpu.field(field) == Some("Active"))?;
+        let message = format!("{} at {} is slowed down by its hardware: {why}", gpu.name, gpu.address);
+        let seen = Evidence::observed(context.facts.smi.how(), format!("{field}: Active"));
+        Some(
+            THROTTLED
+                .found(message, seen)
+                .about(&*gpu.address)
+                .fix("look at fans, airflow and power supply of the machine"),
+        )
+    };
+    let findings = smi.value.gpus.iter().filter_map(throttled).collect();
+    Line::judged(LAYER, TOPIC, text.join("; "), context.facts.smi.how(), findings)
+}
+
+fn memory(context: &Context<'_>) -> Line {
+    const TOPIC: &str = "memory errors";
+    let Some(smi) = context.facts.smi.fact() else {
+        return Line::unread(LAYER, TOPIC, &context.facts.smi, "no output of nvidia-smi");
+    };
+    let how = context.facts.smi.how();
+    let mut findings = Vec::new();
+    let mut with_ecc = 0;
+    for gpu in &smi.value.gpus {
+        with_ecc += usize::from(gpu.field("ecc") == Some("Enabled"));
+        let number = |field: &str| gpu.field(field).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let errors = number("uncorrectable-dram") + number("uncorrectable-sram");
+        let at = format!("{} at {}", gpu.name, gpu.address);
+        if gpu.field("remap-failure") == Some("Yes") {
+            let seen = Evidence::observed(how, "remapped_row_failure: Yes");
+            let finding = MEMORY.found(format!("{at} has no spare rows left for broken memory"), seen);
+            findings.push(finding.about(&*gpu.address).fix("take it out of service and have it replaced"));
+        } else if errors > 0 {
+            let seen = Evidence::observed(how, format!("{errors} uncorrectable errors since the driver was loaded"));
+            let finding = MEMORY.found(format!("{at} has had {errors} memory errors that ECC could not correct"), seen);
+            findings.push(finding.about(&*gpu.address).fix(
+                "restart the job, then reset the GPU (nvidia-smi --gpu-reset); if they come back, have it replaced",
+            ));
+        } else if gpu.field("remap-pending") == Some("Yes") {
+            let seen = Evidence::observed(how, "remapped_row_pending: Yes");
+            let finding =
+                MEMORY.found(format!("{at} has a broken row of memory that is replaced at its next reset"), seen);
+            let finding = Diagnostic { severity: Severity::Warning, ..finding };
+            findings.push(finding.about(&*gpu.address).fix("reset it when no job runs: nvidia-smi --gpu-reset"));
+        }
+    }
+    let text = match with_ecc {
+        0 => "no GPU here has ECC switched on".to_owned(),
+        count => format!("ECC on {count} of {}", smi.value.gpus.len()),
+    };
+    Line::judged(LAYER, TOPIC, text, how, findings)
+}
+
+/// Faults that the driver logged, one finding for each number.
+fn faults(context: &Context<'_>) -> Result<Line, Failure> {
+    const TOPIC: &str = "Xid faults";
+    let faults = &context.facts.faults;
+    let Reading::Is(logged) = faults else {
+        return Ok(Line::unread(LAYER, TOPIC, faults, "no log of the kernel is here"));
+    };
+    let mut numbers: BTreeMap<u32, Vec<&crate::inventory::machine::Xid>> = BTreeMap::new();
+    for fault in &logged.value {
+        numbers.entry(fault.number).or_default().push(fault);
+    }
+    let known = context.matrix.message()?;
+    let finding = |(number, faults): (&u32, &Vec<&crate::inventory::machine::Xid>)| {
+        let last = faults.last()?;
+        let times = if faults.len() == 1 { "once".to_owned() } else { format!("{} times", faults.len()) };
+        let row = known.answer("Xid", *number);
+        let meaning = row.map_or_else(String::new, |row| format!(" ({})", row.title));
+        let message = format!("the driver logged Xid {number} {times}, last at {}{meaning}", last.address);
+        let line = format!("NVRM: Xid ({}): {number}, {}", last.address, last.text);
+        let finding = XID.found(message, Evidence::observed(faults_how(context), line)).about(format!("Xid {number}"));
+        let is_remark = row.is_some_and(|row| row.machine_is_well);
+        let finding = if is_remark { Diagnostic { severity: Severity::Note, ..finding } } else { finding };
+        Some(match row {
+            Some(row) => {
+                finding.and(Evidence::fact(format!("Xid {number}: {}", row.cause), &row.source)).fix(&*row.fix)
+            }
+            None => finding.fix("look it up in NVIDIA's catalogue of Xid errors"),
+        })
+    };
+    let findings: Vec<Diagnostic> = numbers.iter().filter_map(finding).collect();
+    let text = if findings.is_empty() { "none logged".to_owned() } else { format!("{} logged", logged.value.len()) };
+    Ok(Line::judged(LAYER, TOPIC, text, faults.how(), findings))
+}
+
+fn faults_how(context: &Context<'_>) -> String {
+    context.facts.faults.how().to_owned()
+}

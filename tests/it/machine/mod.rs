@@ -1,0 +1,7 @@
+//! `gpulock doctor` on machines made for it.
+
+mod capture;
+mod faults;
+mod lock;
+mod smi;
+pub mod tree;

@@ -1,0 +1,77 @@
+//! What nvidia-smi prints, whole and not.
+
+use super::tree::{H100, Machine};
+
+fn with(fields: &str) -> Machine {
+    let machine = Machine::with(&[H100]);
+    let text = format!(
+        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\
+         <driver_version>570.124.06</driver_version><gpu id=\"00000000:01:00.0\">\
+         <product_name>NVIDIA H100 80GB HBM3</product_name>{fields}</gpu></nvidia_smi_log>\n"
+    );
+    machine.put("gpulock/nvidia-smi.xml", text);
+    machine
+}
+
+#[test]
+fn facts_that_no_file_shows() {
+    let machine = with(
+        "<persistence_mode>Enabled</persistence_mode><mig_mode><current_mig>Disabled</current_mig></mig_mode>\
+         <temperature><gpu_temp>41 C</gpu_temp></temperature><gpu_power_readings><instant_power_draw>120.5 W\
+         </instant_power_draw><current_power_limit>700.00 W</current_power_limit></gpu_power_readings>\
+         <ecc_mode><current_ecc>Enabled</current_ecc></ecc_mode>",
+    );
+    assert_eq!(machine.found(), [""; 0]);
+    assert_eq!(machine.line("power and heat"), ("ok".into(), "41 C, 120.5 W of 700.00 W".into()));
+    assert_eq!(machine.line("memory errors"), ("ok".into(), "ECC on 1 of 1".into()));
+    assert_eq!(machine.line("persistence"), ("ok".into(), "persistence mode is on".into()));
+    assert_eq!(machine.line("MIG"), ("ok".into(), "off".into()));
+}
+
+#[test]
+fn faults_that_no_file_shows() {
+    for (fields, found) in [
+        (
+            "<ecc_errors><volatile><dram_uncorrectable>2</dram_uncorrectable></volatile></ecc_errors>",
+            "error gpu-memory-errors",
+        ),
+        (
+            "<remapped_rows><remapped_row_pending>Yes</remapped_row_pending></remapped_rows>",
+            "warning gpu-memory-errors",
+        ),
+        ("<remapped_rows><remapped_row_failure>Yes</remapped_row_failure></remapped_rows>", "error gpu-memory-errors"),
+        (
+            "<clocks_event_reasons><clocks_event_reason_hw_thermal_slowdown>Active\
+             </clocks_event_reason_hw_thermal_slowdown></clocks_event_reasons>",
+            "warning gpu-throttled",
+        ),
+        ("<mig_mode><current_mig>Enabled</current_mig></mig_mode>", "error mig-empty"),
+    ] {
+        assert_eq!(with(fields).found(), [found], "{fields}");
+    }
+    let machine = with("<mig_mode><current_mig>Enabled</current_mig></mig_mode>");
+    machine.put("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "");
+    assert_eq!(machine.found(), [""; 0]);
+}
+
+#[test]
+fn what_is_malformed_is_not_checked() {
+    let bomb = "<!DOCTYPE nvidia_smi_log [<!ENTITY a \"&b;&b;&b;&b;\"><!ENTITY b \"&a;&a;\">]>\
+                <nvidia_smi_log><gpu id=\"&a;\"/></nvidia_smi_log>";
+    for (text, why) in [
+        ("", "no XML"),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "no XML"),
+        ("<nvidia_smi_log><gpu id=\"0\">", "no XML"),
+        ("<html/>", "<html>, not <nvidia_smi_log>"),
+        ("\u{0}\u{1}\u{2}", "no XML"),
+        (bomb, "no XML"),
+    ] {
+        let machine = Machine::with(&[H100]);
+        machine.put("gpulock/nvidia-smi.xml", text);
+        machine.doctor(&[]).code(0);
+        let (state, said) = machine.line("power and heat");
+        assert!(state == "not checked" && said.contains(why), "{text}: {said}");
+    }
+    // Without a field it is as if nobody had asked for it.
+    assert_eq!(with("<temperature/><ecc_mode><current_ecc>N/A</current_ecc></ecc_mode>").found(), [""; 0]);
+}
