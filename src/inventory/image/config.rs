@@ -39,9 +39,9 @@ struct Json {
 struct Start {
     #[serde(rename = "Env", deserialize_with = "or_default")]
     env: Vec<String>,
-    #[serde(rename = "Entrypoint", deserialize_with = "or_default")]
+    #[serde(rename = "Entrypoint", deserialize_with = "words")]
     entrypoint: Vec<String>,
-    #[serde(rename = "Cmd", deserialize_with = "or_default")]
+    #[serde(rename = "Cmd", deserialize_with = "words")]
     cmd: Vec<String>,
     #[serde(rename = "Labels", deserialize_with = "or_default")]
     labels: BTreeMap<String, String>,
@@ -66,6 +66,21 @@ struct Step {
 /// Go writes `null` for what is empty.
 fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+/// Docker takes one word where a list is expected (`strslice.StrSlice`).
+fn words<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Option::<Words>::deserialize(from)? {
+        None => Vec::new(),
+        Some(Words::One(word)) => vec![word],
+        Some(Words::Many(words)) => words,
+    })
 }
 
 impl Config {
@@ -136,6 +151,8 @@ mod tests {
         assert_eq!((config.made_by(0), config.made_by(1), config.made_by(2)), (Some("ADD x"), Some("RUN y"), None));
         assert_eq!(config.variables.into_iter().collect::<Vec<_>>(), [("A".to_owned(), "2=3".to_owned())]);
         assert_eq!((config.command, config.platform.as_deref()), (vec!["python".to_owned()], Some("linux/amd64")));
+        let words = Config::parse(br#"{"config": {"Entrypoint": "/bin/run", "Cmd": "a b"}}"#).unwrap();
+        assert_eq!(words.command, ["/bin/run", "a b"]);
         let squashed =
             Config::parse(br#"{"rootfs": {"diff_ids": ["a"]}, "history": [{"created_by": "x"}, {}]}"#).unwrap();
         assert_eq!(squashed.made_by(0), None);

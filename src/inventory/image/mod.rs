@@ -26,7 +26,7 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use archive::{Archive, Top};
 use cache::Cache;
 use fault::Fault;
-use layer::Limits;
+use layer::{Limits, NamedBy};
 use layout::Layout;
 use manifest::Manifest;
 use store::{Index, Store};
@@ -271,7 +271,9 @@ fn one(
     watch: &dyn Watch,
 ) -> Result<(Store, Index), Fault> {
     let new = cache.create().map_err(Fault::Spool)?;
-    layer::read(blobs.open(layer)?, &layer.digest, new.file(), limits, &|bytes| watch.read(bytes))?;
+    // `docker save` names files; the configuration has the digests of what they unpack to.
+    let by = if layer.place.is_some() { NamedBy::Content } else { NamedBy::Stored };
+    layer::read(blobs.open(layer)?, (&layer.digest, by), new.file(), limits, &|bytes| watch.read(bytes))?;
     cache.finish(new, &layer.digest).ok_or_else(|| Fault::Spool(io::Error::other("what was written is not there")))
 }
 
@@ -282,6 +284,7 @@ fn failure(given: &str, fault: Fault) -> Failure {
         Fault::Broken(what) => {
             ("image-unreadable", format!("{name} cannot be read as an image: {what}"), "make or fetch the image again")
         }
+        Fault::Foreign(what, fix) => ("image-unreadable", format!("{name} cannot be read as an image: {what}"), *fix),
         Fault::TooLarge(what) => (
             "image-too-large",
             format!("{name} is not read on: {what}"),
