@@ -100,6 +100,16 @@ impl Config {
         })
     }
 
+    /// Of an image that says nothing but that.
+    pub(super) fn of_platform(platform: Option<String>) -> Self {
+        Self { platform, ..Self::default() }
+    }
+
+    /// Whether it says nothing of how a container is started.
+    pub(in crate::inventory) fn is_silent(&self) -> bool {
+        self.variables.is_empty() && self.command.is_empty() && self.labels.is_empty()
+    }
+
     /// The line of the Dockerfile that made a layer, the lowest being 0, where the history is that of these layers.
     pub fn made_by(&self, layer: usize) -> Option<&str> {
         // A squashed image keeps its history and not its layers.

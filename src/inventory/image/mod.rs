@@ -105,6 +105,8 @@ pub struct Image {
     /// Digests of its layers, the lowest first.
     pub layers: Vec<String>,
     pub(super) tree: Arc<Tree>,
+    /// Parts of it that are not read and that a container would have: "an overlay, which lies over its files".
+    pub unread: Vec<String>,
 }
 
 impl Image {
@@ -159,14 +161,16 @@ impl Image {
         let new = cache.create().map_err(|error| named(Fault::Spool(error)))?;
         let read = sif::read(file, new.file(), &limits, &|bytes| options.watch.read(bytes));
         options.watch.finish();
-        read.map_err(named)?;
+        let of_parts = read.map_err(named)?;
         let lost = || named(Fault::Spool(io::Error::other("what was written is not there")));
         let (store, index) = cache.finish(new, "").ok_or_else(lost)?;
         let mut tree = Tree::new();
         tree.apply(Arc::new(store), index.entries).map_err(named)?;
         let layer = format!("{} bytes", metadata.len());
-        let (config, annotations) = (Config::default(), BTreeMap::new());
-        Ok(Self { given: given.to_owned(), config, annotations, layers: vec![layer], tree: Arc::new(tree) })
+        let platform = of_parts.architecture.map(|architecture| format!("linux/{architecture}"));
+        let (tree, config) = (Arc::new(tree), Config::of_platform(platform));
+        let (annotations, unread) = (BTreeMap::new(), of_parts.unread);
+        Ok(Self { given: given.to_owned(), config, annotations, layers: vec![layer], tree, unread })
     }
 
     /// Reads the image that `top`, an index or a manifest, leads to among `blobs`.
@@ -260,6 +264,7 @@ fn layers(
         config: manifest.config,
         annotations: manifest.annotations,
         tree: Arc::new(tree),
+        unread: Vec::new(),
     })
 }
 
