@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 54] = [
+pub const RULES: [&str; 55] = [
     "architecture-mismatch",
     "base-digest-drift",
     "cpu-build-installed",
@@ -43,6 +43,7 @@ pub const RULES: [&str; 54] = [
     "gpu-code-jit",
     "gpu-code-missing",
     "image-driver-floor",
+    "image-partly-read",
     "library-modified",
     "library-unreadable",
     "libstdcxx-too-old",

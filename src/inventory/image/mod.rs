@@ -135,7 +135,7 @@ impl Image {
     pub fn of_layout(given: &str, path: &Path, options: &ImageOptions<'_>) -> Result<Self, Failure> {
         let named = |fault| failure(given, fault);
         let (path, tag) = split(path, |path| path.is_dir());
-        let (layout, index) = Layout::open(&path).map_err(|error| named(Fault::Read(error)))?;
+        let (layout, index) = Layout::open(&path).map_err(named)?;
         let mut top = Vec::new();
         let read = index.take(manifest::LARGEST + 1).read_to_end(&mut top);
         read.map_err(|error| named(Fault::Read(error)))?;
