@@ -114,7 +114,7 @@ fn left(version: Option<&Driver>, files: &[&DriverFile]) -> Diagnostic {
         names(files)
     );
     let empty = |file: &&DriverFile| Evidence::observed(file.file.display().to_string(), "0 bytes");
-    let mut each = files.iter().map(|file| empty(file));
+    let mut each = files.iter().map(empty);
     let first = each.next().unwrap_or_else(|| Evidence::observed("the image", "an empty library"));
     let fact = Evidence::fact("files that are mounted while an image is built are left in it with zero bytes", EMPTY);
     let mut finding = evidence::finding(Diagnostic::error(RULE.code, message, first), each.take(SHOWN).chain([fact]));

@@ -4,12 +4,15 @@
 
 use crate::inventory::image::fault::Fault;
 
+/// Key and value.
+type Record<'r> = (&'r [u8], &'r [u8]);
+
 /// Takes the first record off `rest`: its key and value; `None` when nothing is left but the zeros that some programs
 /// fill up with.
 ///
 /// # Errors
 /// What is no such record.
-pub(super) fn record<'r>(rest: &mut &'r [u8]) -> Result<Option<(&'r [u8], &'r [u8])>, Fault> {
+pub(super) fn record<'r>(rest: &mut &'r [u8]) -> Result<Option<Record<'r>>, Fault> {
     if rest.iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
@@ -17,8 +20,6 @@ pub(super) fn record<'r>(rest: &mut &'r [u8]) -> Result<Option<(&'r [u8], &'r [u
     *rest = behind;
     Ok(Some(record))
 }
-
-type Record<'r> = (&'r [u8], &'r [u8]);
 
 fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let space = bytes.iter().position(|byte| *byte == b' ')?;
