@@ -43,7 +43,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
 /// libraries belong there. An image has no kernel, whatever packages left in it.
 fn is_machine(inventory: &Inventory) -> bool {
     let modules = Path::new("/lib/modules");
-    let listed = |name: OsString| inventory.root.is_file(&modules.join(name).join("modules.dep"));
+    let listed = |name: OsString| inventory.root.resolve(&modules.join(name).join("modules.dep")).is_ok();
     inventory.subject.kind != SubjectKind::Image && inventory.root.list(modules).into_iter().any(listed)
 }
 
