@@ -8,7 +8,7 @@ use super::device_code::offers;
 use super::{Case, stack};
 use crate::diag::Failure;
 use crate::matrix::Gpu;
-use crate::matrix::requirement::{branches, least_cuda, requirements};
+use crate::matrix::requirement::{branches, least_driver, requirements};
 use crate::python::Platform;
 use crate::resolve::Machine;
 use crate::version::{Capability, Cuda, Driver};
@@ -48,7 +48,8 @@ pub struct Requirement {
     pub variable: String,
     /// As it is written.
     pub text: String,
-    /// The least driver that meets its `cuda>=`, where there is one.
+    /// The least driver from which on every GPU meets it, as far as drivers are known; absent where none does, or every
+    /// one.
     pub driver: Option<Driver>,
     /// Branches of older drivers that it allows for some brands of GPU.
     pub branches: Vec<u32>,
@@ -75,7 +76,7 @@ pub fn answer(case: &Case<'_>) -> Result<Answer, Failure> {
     });
     answer.libraries = floors.max_by(|a, b| (&a.driver, a.cuda).cmp(&(&b.driver, b.cuda)));
     for (variable, text) in requirements(&case.inventory.variables) {
-        let driver = least_cuda(&text).and_then(|cuda| facts.native_driver(cuda));
+        let driver = least_driver(&text, facts);
         let branches = branches(&text);
         answer.requirements.push(Requirement { variable: variable.to_owned(), text, driver, branches });
     }

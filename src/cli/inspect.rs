@@ -104,6 +104,10 @@ fn images(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
             platform: image.config.platform.as_deref(),
             layers: image.layers.len(),
             command: &image.config.command,
+            python: inventory
+                .pythons
+                .first()
+                .and_then(|python| Some((python.prefix.to_str()?, python.version.map(|version| version.to_string())))),
             answer: check::image::answer(&case)?,
         });
     }

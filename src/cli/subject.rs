@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 
 use super::progress::Bytes;
 use super::{Globals, image, source};
-use crate::diag::Failure;
+use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::file;
 use crate::inventory::image::{Blob, Blobs, Choice, Image, ImageOptions};
 use crate::inventory::process::{self, ProcFs};
@@ -111,6 +111,9 @@ impl Reader<'_> {
             Place::Layout(path) => Image::of_layout(&given, path, &how)?,
             Place::Sif(path) => Image::of_sif(&given, path, &how)?,
             Place::Registry(name) => {
+                if name.is_empty() || self.globals.offline {
+                    return Err(not_asked(&given, name));
+                }
                 let registries = source::registries(&self.images.registry_mirrors, self.globals)?;
                 let remote = registries.image(name)?;
                 Image::of_blobs(&given, remote.top(), &Remote(&remote), &how)?
@@ -137,6 +140,25 @@ impl Blobs for Remote<'_> {
         let blob = self.0.blob(&blob.digest, blob.size).map_err(io::Error::other)?;
         Ok(Box::new(blob))
     }
+}
+
+/// Why a registry is not asked.
+fn not_asked(given: &str, name: &str) -> Failure {
+    let (code, message, seen, fix) = match name.is_empty() {
+        true => (
+            "not-a-subject",
+            format!("{given} names no image"),
+            "nothing behind the colon",
+            "name one: registry:NAME:TAG",
+        ),
+        false => (
+            "offline",
+            format!("{given} is not read: --offline forbids to ask the registry"),
+            "--offline",
+            "leave --offline out, or save the image to a file: skopeo copy docker://NAME oci-archive:FILE",
+        ),
+    };
+    Failure::unanswerable(Diagnostic::error(code, message, Evidence::observed(given, seen)).fix(fix))
 }
 
 /// What the machines are; the usual ones where nothing is declared.

@@ -1,4 +1,4 @@
-//! The driver's own user-space library, cuda-compat packages and stubs: takes file names, gives which they are.
+//! The driver's own user-space libraries, cuda-compat packages and stubs: takes file names, gives which they are.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +10,30 @@ use crate::version::Driver;
 /// The name by which programs ask for it.
 const SONAME: &str = "libcuda.so.1";
 
-/// Which `libcuda` a file is.
+/// The libraries that the container runtime mounts for CUDA and for NVML, each of one version with the kernel's driver
+/// (github.com/NVIDIA/libnvidia-container, `src/nvc_info.c`).
+const LIBRARIES: [&str; 11] = [
+    CUDA,
+    "libcudadebugger",
+    "libnvidia-ml",
+    "libnvidia-cfg",
+    "libnvidia-opencl",
+    "libnvidia-gpucomp",
+    "libnvidia-ptxjitcompiler",
+    "libnvidia-fatbinaryloader",
+    "libnvidia-allocator",
+    "libnvidia-compiler",
+    "libnvidia-nvvm",
+];
+/// The one that CUDA programs open.
+const CUDA: &str = "libcuda";
+
+/// Which library of a driver a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DriverFileKind {
     /// The driver's library, `libcuda.so.1`: comes with the kernel driver and must match it.
     Driver,
-    /// Of a cuda-compat package (`/usr/local/cuda-12.8/compat`): a newer library for an older kernel driver.
+    /// Of a cuda-compat package (`/usr/local/cuda-12.8/compat`, conda's `cuda-compat`): a newer library for an older kernel driver.
     Compat,
     /// To link against, not to run with (`stubs/libcuda.so`).
     Stub,
@@ -26,6 +44,8 @@ pub enum DriverFileKind {
 pub struct DriverFile {
     /// Which one.
     pub kind: DriverFileKind,
+    /// Which library, without its ending: `libcuda`.
+    pub library: &'static str,
     /// Where it is, inside the root.
     pub path: PathBuf,
     /// The file that it leads to.
@@ -35,22 +55,31 @@ pub struct DriverFile {
 }
 
 impl DriverFile {
-    /// What `path` is, by its name and folder, if it is `libcuda`.
+    /// What `path` is, by its name and folder, if it is of a driver.
     pub fn of(root: &Root, path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
-        let after = name.strip_prefix("libcuda.so")?;
-        if !(after.is_empty() || after.starts_with('.')) {
-            return None;
-        }
+        let after = |library: &&&str| {
+            let after = name.strip_prefix(**library).and_then(|rest| rest.strip_prefix(".so"));
+            after.is_some_and(|after| after.is_empty() || after.starts_with('.'))
+        };
+        let library = LIBRARIES.iter().find(after)?;
         let file = root.resolve(path).ok()?;
-        let version = file.file_name()?.to_str()?.strip_prefix("libcuda.so.").filter(|text| text.contains('.'));
-        let folder = path.parent()?.file_name().unwrap_or_default();
-        let kind = match folder.to_str() {
-            Some("stubs") => DriverFileKind::Stub,
-            Some("compat") => DriverFileKind::Compat,
+        let version = file.file_name()?.to_str()?.strip_prefix(library)?.strip_prefix(".so.");
+        let version = version.filter(|text| text.contains('.'));
+        let within = |path: &Path| path.parent().and_then(Path::file_name).map(std::ffi::OsStr::to_os_string);
+        // A link to a stub is the stub under another name.
+        let kind = match (within(path), within(&file)) {
+            (Some(folder), _) if folder == "stubs" => DriverFileKind::Stub,
+            (_, Some(folder)) if folder == "stubs" => DriverFileKind::Stub,
+            (Some(folder), _) if folder == "compat" || folder == "cuda-compat" => DriverFileKind::Compat,
             _ => DriverFileKind::Driver,
         };
-        Some(Self { kind, path: path.to_owned(), version: version.and_then(|text| text.parse().ok()), file })
+        Some(Self { kind, library, path: path.to_owned(), version: version.and_then(|text| text.parse().ok()), file })
+    }
+
+    /// Whether it is `libcuda`, which decides.
+    pub fn is_cuda(&self) -> bool {
+        self.library == CUDA
     }
 }
 

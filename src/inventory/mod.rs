@@ -3,6 +3,7 @@
 //! Nothing is run and nothing is changed; files are read as the dynamic loader and `importlib.metadata` read them. Every
 //! path that leaves this module is a path *inside* the [`Root`] of the subject.
 
+mod apptainer;
 mod conda;
 mod distribution;
 mod driver;
@@ -20,6 +21,7 @@ pub mod process;
 mod python;
 mod read;
 mod root;
+mod startup;
 mod subject;
 mod walk;
 mod wheel;

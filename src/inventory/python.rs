@@ -84,19 +84,30 @@ pub(super) fn of_site(root: &Root, site: &Path) -> PythonEnvironment {
         Some((prefix, _)) if root.is_file(&prefix.join("pyvenv.cfg")) => venv(root, prefix),
         Some((prefix, _)) if root.is_folder(&prefix.join("conda-meta")) => conda(root, prefix),
         Some((prefix, version)) => base(root, prefix, version),
-        None => PythonEnvironment {
-            kind: PythonKind::Folder,
-            prefix: site.to_owned(),
-            version: None,
-            command: None,
-            interpreter: None,
-            shared_library: None,
-            site_packages: Vec::new(),
-        },
+        None => folder_alone(site),
     };
     environment.site_packages.clear();
     extend(root, &mut environment.site_packages, [site.to_owned()]);
     environment
+}
+
+/// The system's own Python, which may have no packages; without any, what imports from `folder`.
+pub(super) fn of_system(root: &Root, folder: &Path) -> PythonEnvironment {
+    let prefixes = ["/usr/local", "/usr"].map(Path::new);
+    let system = prefixes.map(|prefix| at(root, prefix, PythonKind::Base, None));
+    system.into_iter().find(|python| python.interpreter.is_some()).unwrap_or_else(|| folder_alone(folder))
+}
+
+fn folder_alone(folder: &Path) -> PythonEnvironment {
+    PythonEnvironment {
+        kind: PythonKind::Folder,
+        prefix: folder.to_owned(),
+        version: None,
+        command: None,
+        interpreter: None,
+        shared_library: None,
+        site_packages: Vec::new(),
+    }
 }
 
 /// The environments that a walk through a root filesystem met.

@@ -10,7 +10,7 @@ use super::subject::{self, Subject, SubjectKind};
 use super::walk::{self, Candidate, Start, Walked};
 use super::{
     Distribution, DriverFile, Inventory, Library, Loader, Options, PythonEnvironment, PythonKind, Role, Root, Trouble,
-    conda, distribution, driver, library, parallel, python, shown, wheel,
+    apptainer, conda, distribution, driver, library, parallel, python, shown, startup, wheel,
 };
 use crate::diag::Failure;
 
@@ -31,17 +31,30 @@ impl Inventory {
             subject.path = root.resolve(folder.path()).unwrap_or_else(|_| folder.path().to_owned());
             unpacked = Some(folder);
         }
-        Ok(Self::of(subject, root, unpacked, threads, options.variables.clone()))
+        // Apptainer's sandbox is a folder.
+        let said = if subject.kind.is_root() { apptainer::read(&root) } else { Default::default() };
+        let mut variables = said.variables;
+        variables.extend(options.variables.clone());
+        Ok(Self::of(subject, root, unpacked, threads, variables, &said.command))
     }
 
     /// Reads the files of an image; the variables of its configuration come before those of `options`.
-    pub fn of_image(image: Image, options: &Options) -> Self {
+    pub fn of_image(mut image: Image, options: &Options) -> Self {
         let given = PathBuf::from(&image.given);
         let subject = Subject { kind: SubjectKind::Image, given, path: PathBuf::from("/") };
         let root = Root::of_image(Arc::clone(&image.tree));
+        if image.config.is_silent() {
+            let said = apptainer::read(&root);
+            image.config.variables = said.variables;
+            image.config.labels = said.labels;
+            image.config.command = said.command;
+            let line = |(file, line)| format!("the line `{line}` of {file}, which is no plain assignment");
+            image.unread.extend(said.unread.into_iter().map(line));
+        }
         let mut variables = image.config.variables.clone();
         variables.extend(options.variables.clone());
-        let inventory = Self::of(subject, root, None, parallel::threads(options.jobs), variables);
+        let threads = parallel::threads(options.jobs);
+        let inventory = Self::of(subject, root, None, threads, variables, &image.config.command);
         Self { image: Some(image), ..inventory }
     }
 
@@ -51,14 +64,21 @@ impl Inventory {
         unpacked: Option<tempfile::TempDir>,
         threads: usize,
         variables: BTreeMap<String, String>,
+        command: &[String],
     ) -> Self {
         let mut pythons = pythons(&root, &subject);
+        let added = startup::folders(&root, &variables);
+        if subject.kind.has_python() {
+            startup::import_from(&root, &mut pythons, &added);
+        }
         let walked = match subject.kind {
             SubjectKind::Library => single(&subject),
             kind => walk::walk(&root, &starts(&subject, &pythons), kind.is_root(), threads),
         };
         if subject.kind.is_root() {
             pythons = python::of_marks(&root, &walked.marks);
+            startup::order(&root, &mut pythons, command, &variables);
+            startup::import_from(&root, &mut pythons, &added);
         }
         let mut troubles = walked.troubles;
         let (packages, more) = packages(&root, &pythons, threads);

@@ -48,6 +48,11 @@ impl SubjectKind {
         }
     }
 
+    /// Whether it is an environment that a Python is started in: a wheel or a library is no such.
+    pub(super) fn has_python(self) -> bool {
+        !matches!(self, Self::Library | Self::Wheel)
+    }
+
     /// Whether it is all of a root filesystem.
     pub fn is_root(self) -> bool {
         matches!(self, Self::RootFilesystem | Self::Image)

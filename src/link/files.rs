@@ -36,7 +36,10 @@ impl Files {
         let mut files = Vec::new();
         for library in inventory.libraries().iter().filter(|library| library.role == Role::Library) {
             for path in std::iter::once(&library.place).chain(&library.others) {
-                let below = sites.iter().enumerate().find_map(|(site, dir)| Some((site, path.strip_prefix(dir).ok()?)));
+                // One folder may lie in another; a file is named from the innermost.
+                let below =
+                    sites.iter().enumerate().filter_map(|(site, dir)| Some((site, path.strip_prefix(dir).ok()?)));
+                let below = below.min_by_key(|(_, name)| name.as_os_str().len());
                 if let Some((site, name)) = below {
                     let name = name.to_string_lossy().into_owned();
                     let other_python = is_for_other_python(&name, inventory.pythons.first());

@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 83] = [
+pub const RULES: [&str; 84] = [
     "architecture-mismatch",
     "base-digest-drift",
     "cpu-build-installed",
@@ -60,6 +60,7 @@ pub const RULES: [&str; 83] = [
     "gpu-models-mixed",
     "gpu-throttled",
     "image-driver-floor",
+    "image-partly-read",
     "infiniband-node-missing",
     "library-modified",
     "library-unreadable",

@@ -135,6 +135,24 @@ pub fn refused<'g>(
     Ok(refused)
 }
 
+/// The least driver from which on a requirement is met for every brand of GPU, of the drivers that are known and those
+/// that it names; `None` where there is none such, or any driver meets it.
+pub fn least_driver(requirement: &str, facts: &CudaFacts) -> Option<Driver> {
+    let named = requirement.split([' ', ',']).filter_map(|condition| {
+        let value = condition.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let is_driver = condition.len() - value.len() == "driver".len()
+            && condition[.."driver".len()].eq_ignore_ascii_case("driver");
+        value.trim_start_matches(['<', '>', '=', '!']).parse::<Driver>().ok().filter(|_| is_driver)
+    });
+    let known = facts.drivers().into_iter().map(|row| row.driver);
+    let mut drivers: Vec<Driver> = known.chain(named).collect();
+    drivers.sort();
+    let is_met = |driver: &&Driver| refused(requirement, &[], driver, facts).is_ok_and(|refused| refused.is_empty());
+    let met = drivers.iter().rev().take_while(is_met).count();
+    let unmet = drivers.len().checked_sub(met).filter(|unmet| *unmet > 0 && met > 0)?;
+    drivers.get(unmet).cloned()
+}
+
 /// Whether a machine meets a requirement.
 ///
 /// # Errors

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use super::human::printable;
 use crate::check::image::{Answer, Requirement};
 use crate::version::Capability;
 
@@ -17,6 +18,8 @@ pub struct InspectedImage<'i> {
     pub layers: usize,
     /// The program that a container of it starts, with its arguments.
     pub command: &'i [String],
+    /// The Python that is judged: its prefix and its version; absent where there is none.
+    pub python: Option<(&'i str, Option<String>)>,
     /// What it demands.
     pub answer: Answer,
 }
@@ -39,6 +42,7 @@ struct ImageJson<'i> {
     platform: Option<&'i str>,
     layers: usize,
     command: &'i [String],
+    python: Option<PythonJson<'i>>,
     stack: &'i [String],
     driver: DriverJson,
     requirements: Vec<RequirementJson<'i>>,
@@ -51,6 +55,12 @@ struct DriverJson {
     least: Option<String>,
     libraries: Option<String>,
     native: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PythonJson<'i> {
+    prefix: &'i str,
+    version: Option<&'i str>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +93,7 @@ impl<'i> ImageJson<'i> {
             platform: image.platform,
             layers: image.layers,
             command: image.command,
+            python: image.python.as_ref().map(|(prefix, version)| PythonJson { prefix, version: version.as_deref() }),
             stack: &answer.stack,
             driver: DriverJson {
                 least: answer.driver().map(ToString::to_string),
@@ -106,15 +117,20 @@ pub fn human(images: &[InspectedImage<'_>]) -> String {
 
 fn block(image: &InspectedImage<'_>) -> String {
     let answer = &image.answer;
-    let mut text = format!("{}\n", image.given);
+    let mut text = format!("{}\n", printable(image.given));
     let mut line = |name: &str, value: String| {
         if !value.is_empty() {
-            let _ = writeln!(text, "  {name:<12} {value}");
+            let _ = writeln!(text, "  {name:<12} {}", printable(&value).replace(['\n', '\t'], " "));
         }
     };
     let layers = format!("{} {}", image.layers, if image.layers == 1 { "layer" } else { "layers" });
     line("image", image.platform.map(str::to_owned).into_iter().chain([layers]).collect::<Vec<_>>().join(", "));
     line("starts", image.command.join(" "));
+    let python = image.python.as_ref().map(|(prefix, version)| match version {
+        Some(version) => format!("{version} of {prefix}"),
+        None => format!("that of {prefix}"),
+    });
+    line("Python", python.unwrap_or_default());
     line("holds", answer.stack.join(", "));
     line("driver", answer.driver().map_or_else(|| "not known".to_owned(), |driver| format!("{driver} or later")));
     for one in &answer.requirements {

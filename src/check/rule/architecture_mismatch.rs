@@ -7,6 +7,8 @@ use crate::check::{Case, Claims, Outcome, Rule, evidence};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::elf::Machine;
 use crate::inventory::{Library, Role, SubjectKind};
+use crate::matrix::Gpu;
+use crate::matrix::schema::GpuClass;
 use crate::python::Platform;
 
 pub const RULE: Rule = Rule {
@@ -24,7 +26,11 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     if matches!(case.inventory.subject.kind, SubjectKind::Library | SubjectKind::Wheel) {
         return Ok(Outcome::Ran(Vec::new()));
     }
+    let mut findings: Vec<Diagnostic> = whole_image(case).into_iter().collect();
     let Some((own, seen)) = machine(case) else {
+        if !findings.is_empty() {
+            return Ok(Outcome::Ran(findings));
+        }
         return Ok(Outcome::Skipped("the processor of the machines is not known".into()));
     };
     let mut packages: BTreeMap<usize, Vec<&Arc<Library>>> = BTreeMap::new();
@@ -34,7 +40,6 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         }
     }
     let groups = case.matrix.package()?;
-    let mut findings = Vec::new();
     for (package, libraries) in packages {
         let package = &case.inventory.packages[package];
         let Some(foreign) = foreign(&libraries, own) else { continue };
@@ -64,16 +69,59 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::Ran(findings))
 }
 
-/// The processor of the machines, and how it is known: by the lock's target, by the interpreter, by the loader.
-pub fn machine(case: &Case<'_>) -> Option<(Machine, Evidence)> {
-    let of = |platform: Platform| match platform {
+/// What an image says that it is for, against what the machines are, else against what lies in it.
+fn whole_image(case: &Case<'_>) -> Option<Diagnostic> {
+    let said = case.inventory.image.as_ref()?.config.platform.as_deref()?;
+    let own = match said.strip_prefix("linux/")? {
+        "amd64" => Machine::X86_64,
+        "arm64" => Machine::Aarch64,
+        _ => Machine::Other(0),
+    };
+    let seen = Evidence::observed("configuration of the image", said);
+    if let Some(locked) = case.locked {
+        let platform = locked.target.platform;
+        let message = format!(
+            "the image is for {said}, and the machines of target {} are {platform}: they start no container of it",
+            locked.target.name
+        );
+        let fix = format!("build it for them: docker build --platform linux/{}", platform.architecture());
+        let lock = Evidence::observed("the lock's target", platform.to_string());
+        return (of(platform) != own).then(|| Diagnostic::error(RULE.code, message, seen).and(lock).fix(fix));
+    }
+    if let Some((content, file)) = content(case).filter(|(content, _)| *content != own) {
+        let message = format!("the image says that it is for {said}, and its programs are for {}", name(content));
+        let fix = "build it with the platform that it is for: docker build --platform";
+        return Some(Diagnostic::error(RULE.code, message, seen).and(file).fix(fix));
+    }
+    // Nothing says what the machines are: most have the other processor, and none of Jetson's.
+    let machine = case.machine.filter(|machine| !machine.gpus.is_empty())?;
+    let is_jetson = |gpu: &Gpu| gpu.class == Some(GpuClass::Jetson);
+    if own == Machine::X86_64 || machine.gpus.iter().all(is_jetson) {
+        return None;
+    }
+    let gpus: Vec<&str> = machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    let message = format!("the image is for {said}: it starts only on machines of that kind with {}", gpus.join(", "));
+    Some(Diagnostic::note(RULE.code, message, seen).fix("if they are not, choose the image for linux/amd64"))
+}
+
+fn of(platform: Platform) -> Machine {
+    match platform {
         Platform::LinuxX86_64 => Machine::X86_64,
         Platform::LinuxAarch64 => Machine::Aarch64,
-    };
+    }
+}
+
+/// The processor of the machines, and how it is known: by the lock's target, by the interpreter, by the loader.
+pub fn machine(case: &Case<'_>) -> Option<(Machine, Evidence)> {
     if let Some(locked) = case.locked {
         let platform = locked.target.platform;
         return Some((of(platform), Evidence::observed("the lock's target", platform.to_string())));
     }
+    content(case)
+}
+
+/// The processor that the programs of the environment are for: the interpreter, else the loader.
+fn content(case: &Case<'_>) -> Option<(Machine, Evidence)> {
     let interpreter = case.inventory.pythons.first().and_then(|python| python.interpreter.as_deref());
     let program = interpreter.and_then(|path| Some((path, case.inventory.at(path)?)));
     if let Some((path, Ok(object))) = program.as_ref().map(|(path, library)| (path, &library.object)) {

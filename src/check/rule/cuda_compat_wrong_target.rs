@@ -24,16 +24,17 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     if case.driver().is_none() {
         return Ok(Outcome::Skipped("no driver declared".into()));
     }
-    let compat = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Compat);
+    let compat = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Compat && file.is_cuda());
     Ok(Outcome::Ran(compat.filter_map(|file| compat_first(case, file).or_else(|| mounted(case, file))).collect()))
 }
 
 /// Where the loader finds it before the driver's own.
 fn compat_first(case: &Case<'_>, file: &DriverFile) -> Option<Diagnostic> {
     let (machine, driver) = case.driver()?;
-    let version = file.version.as_ref().filter(|_| searched(case, file))?;
+    // The library of the kernel's own version is the driver's, wherever it lies.
+    let version = file.version.as_ref().filter(|own| **own != driver.decides && searched(case, file))?;
     let seen = Evidence::observed(file.path.display().to_string(), "the loader finds it before the machine's driver");
-    let message = if driver.decides >= *version {
+    let message = if driver.decides > *version {
         format!(
             "cuda-compat {version} comes before driver {}, which is newer: CUDA fails with \"system has unsupported display \
              driver / cuda driver combination\" (803)",

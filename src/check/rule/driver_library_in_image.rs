@@ -1,8 +1,13 @@
-//! The driver's own library inside an image: it hides the one that the machine's driver brings.
+//! The driver's own libraries inside an image: they hide those that the machine's driver brings.
 
-use crate::check::{Case, Claims, Outcome, Rule};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::check::{Case, Claims, Outcome, Rule, evidence};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::{DriverFile, DriverFileKind};
+use crate::inventory::{DriverFile, DriverFileKind, Inventory, Root, SubjectKind};
+use crate::version::Driver;
 
 pub const RULE: Rule = Rule {
     code: "driver-library-in-image",
@@ -11,27 +16,112 @@ pub const RULE: Rule = Rule {
     run,
 };
 
+/// Files that a finding names besides the first.
+const SHOWN: usize = 4;
+/// Where the container runtime's mounts are known to leave empty files.
+const EMPTY: &str = "https://github.com/NVIDIA/libnvidia-container/issues/140";
+/// What Windows puts into its Linux machines.
+const OF_WINDOWS: &str = "/usr/lib/wsl";
+
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     // Only an image can carry what should be mounted into it.
-    if !case.inventory.subject.kind.is_root() {
+    if !case.inventory.subject.kind.is_root() || is_machine(case.inventory) {
         return Ok(Outcome::Ran(Vec::new()));
     }
-    // A machine has kernel modules, and its driver's library belongs there.
-    if case.inventory.root.resolve(std::path::Path::new("/lib/modules")).is_ok() {
-        return Ok(Outcome::Ran(Vec::new()));
-    }
-    let own = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Driver && file.version.is_some());
-    Ok(Outcome::Ran(own.map(driver).collect()))
+    let root = &case.inventory.root;
+    let own = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Driver);
+    let own = own.filter(|file| !file.path.starts_with(OF_WINDOWS));
+    let (empty, whole): (Vec<_>, Vec<_>) = own.partition(|file| is_empty(root, &file.file));
+    // Only `libcuda.so.1` is known by its name alone: of others the version says whose they are.
+    let whole = whole.into_iter().filter(|file| file.version.is_some() || file.is_cuda());
+    let findings = by_version(whole).into_iter().map(|(version, files)| carried(version, &files));
+    let left = by_version(empty.into_iter()).into_iter().map(|(version, files)| left(version, &files));
+    Ok(Outcome::Ran(findings.chain(left).collect()))
 }
 
-fn driver(file: &DriverFile) -> Diagnostic {
-    let version = file.version.as_ref().map_or(String::new(), ToString::to_string);
-    let message = format!(
-        "the library of driver {version} is part of the image: on a machine with another driver CUDA fails with \"system has \
-         unsupported display driver / cuda driver combination\" (803)"
-    );
-    let seen = Evidence::observed(file.path.display().to_string(), format!("leads to {}", file.file.display()));
-    Diagnostic::error(RULE.code, message, seen)
-        .about(file.path.display().to_string())
+/// Whether a root filesystem is that of a machine: it has modules for its kernel, as `depmod` lists them, and its driver's
+/// libraries belong there. An image has no kernel, whatever packages left in it.
+fn is_machine(inventory: &Inventory) -> bool {
+    let modules = Path::new("/lib/modules");
+    let listed = |name: OsString| inventory.root.resolve(&modules.join(name).join("modules.dep")).is_ok();
+    inventory.subject.kind != SubjectKind::Image && inventory.root.list(modules).into_iter().any(listed)
+}
+
+/// Whether a file has nothing in it.
+pub fn is_empty(root: &Root, file: &Path) -> bool {
+    root.look(file).is_ok_and(|look| look.size == 0)
+}
+
+type Files<'f> = Vec<&'f DriverFile>;
+
+fn by_version<'f>(files: impl Iterator<Item = &'f DriverFile>) -> BTreeMap<Option<&'f Driver>, Files<'f>> {
+    let mut all: BTreeMap<_, Files<'_>> = BTreeMap::new();
+    for file in files {
+        all.entry(file.version.as_ref()).or_default().push(file);
+    }
+    // That which decides first.
+    all.values_mut().for_each(|files| files.sort_by_key(|file| !file.is_cuda()));
+    all
+}
+
+/// `libcuda, libnvidia-ml`, each once.
+fn names(files: &[&DriverFile]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    files.iter().for_each(|file| {
+        if !names.contains(&file.library) {
+            names.push(file.library)
+        }
+    });
+    names.join(", ")
+}
+
+fn seen(file: &DriverFile) -> Evidence {
+    Evidence::observed(file.path.display().to_string(), format!("leads to {}", file.file.display()))
+}
+
+fn carried(version: Option<&Driver>, files: &[&DriverFile]) -> Diagnostic {
+    let of = match version {
+        Some(version) => format!("driver {version} is"),
+        None => "a driver, whose version its name does not tell, is".to_owned(),
+    };
+    let fails = match files.iter().any(|file| file.is_cuda()) {
+        true => "CUDA fails with \"system has unsupported display driver / cuda driver combination\" (803)",
+        false => "they do not fit it (\"driver/library version mismatch\")",
+    };
+    let message = match names(files) {
+        names if names == "libcuda" => {
+            format!("the library of {of} part of the image: on a machine with another driver {fails}")
+        }
+        names => {
+            let of = of.trim_end_matches("is");
+            format!("libraries of {of}are part of the image ({names}): on a machine with another driver {fails}")
+        }
+    };
+    let mut each = files.iter().map(|file| seen(file));
+    let first = each.next().unwrap_or_else(|| Evidence::observed("the image", "a library of a driver"));
+    let subject = files.first().map_or(String::new(), |file| file.path.display().to_string());
+    evidence::finding(Diagnostic::error(RULE.code, message, first), each.take(SHOWN))
+        .about(subject)
         .fix("do not install the driver in an image; the container runtime brings the machine's own")
+}
+
+/// What mounts leave behind: `docker commit`, and builds in which the container runtime is the default one.
+fn left(version: Option<&Driver>, files: &[&DriverFile]) -> Diagnostic {
+    let of = version.map_or_else(|| "a driver".to_owned(), |version| format!("driver {version}"));
+    let message = format!(
+        "empty files lie where the container runtime had mounted the libraries of {of} ({}): the image was made of a \
+         container that ran with GPUs, and they are none",
+        names(files)
+    );
+    let empty = |file: &&DriverFile| Evidence::observed(file.file.display().to_string(), "0 bytes");
+    let mut each = files.iter().map(empty);
+    let first = each.next().unwrap_or_else(|| Evidence::observed("the image", "an empty library"));
+    let fact = Evidence::fact("files that are mounted while an image is built are left in it with zero bytes", EMPTY);
+    let mut finding = evidence::finding(Diagnostic::error(RULE.code, message, first), each.take(SHOWN).chain([fact]));
+    // The runtime mounts the machine's own beside them, or over them.
+    finding.severity = Severity::Warning;
+    let file = files.first().map(|file| file.file.display().to_string());
+    finding
+        .about(file.unwrap_or_default())
+        .fix("remove them in the image; build without the NVIDIA runtime instead of `docker commit`")
 }

@@ -1,7 +1,10 @@
 //! What the image asks of the driver before a container of it is started: NVIDIA_REQUIRE_CUDA.
 
+use std::path::Path;
+
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::shown;
 use crate::matrix::requirement::{Invalid, Refused, first, least_cuda, refused, requirements};
 use crate::resolve::DriverAsk;
 
@@ -25,16 +28,19 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let facts = case.matrix.cuda()?;
     let mut findings = Vec::new();
     for (variable, requirement) in requirements(&case.inventory.variables) {
+        // Words of a report, in which a line feed would begin another.
+        let shown = shown(Path::new(&requirement));
         match refused(&requirement, &machine.gpus, &driver.decides, facts) {
-            Err(Invalid(condition)) => findings.push(invalid(variable, &requirement, &condition)),
+            Err(Invalid(condition)) => findings.push(invalid(variable, &shown, &condition)),
             Ok(refused) if refused.is_empty() => {}
-            Ok(refused) => findings.push(finding(case, variable, &requirement, &refused, driver)?),
+            Ok(refused) => findings.push(finding(case, (variable, &requirement, &shown), &refused, driver)?),
         }
     }
     Ok(Outcome::Ran(findings))
 }
 
 fn invalid(variable: &str, requirement: &str, condition: &str) -> Diagnostic {
+    let condition = shown(Path::new(condition));
     let message = format!(
         "the container runtime cannot read {variable}, and starts no container of this image: `{condition}` is no condition"
     );
@@ -45,8 +51,7 @@ fn invalid(variable: &str, requirement: &str, condition: &str) -> Diagnostic {
 
 fn finding(
     case: &Case<'_>,
-    variable: &str,
-    requirement: &str,
+    (variable, requirement, text): (&str, &str, &str),
     refused: &[Refused<'_>],
     driver: &DriverAsk,
 ) -> Result<Diagnostic, Failure> {
@@ -55,7 +60,7 @@ fn finding(
     let alike = refused.iter().filter(|one| one.certain == certain);
     let names: Vec<&str> = alike.filter_map(|one| Some(one.gpu?.name.as_str())).collect();
     let gpus = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
-    let first = first(requirement);
+    let first = first(text);
     let message = match certain {
         true => format!(
             "the container runtime does not start this image on driver {}{gpus}: it requires {first}, and names no \
@@ -81,7 +86,7 @@ fn finding(
         fix +=
             "; the libraries in it run on this driver, so that NVIDIA_DISABLE_REQUIRE=1 for the container does as well";
     }
-    let seen = Evidence::observed(format!("{variable} of the image"), requirement);
+    let seen = Evidence::observed(format!("{variable} of the image"), text);
     let native = native.map(|native| Evidence::fact(native.claim, native.source));
     let mut finding = Diagnostic::error(RULE.code, message, seen).fix(fix);
     finding.evidence.extend(native);

@@ -25,6 +25,7 @@ mod glibc_too_new;
 mod gpu_code_jit;
 mod gpu_code_missing;
 mod image_driver_floor;
+mod image_partly_read;
 pub mod library_modified;
 mod library_unreadable;
 mod libstdcxx_too_old;
@@ -75,6 +76,7 @@ pub const ALL: &[Rule] = &[
     cuda_compat_wrong_target::RULE,
     second_cudnn_in_image::RULE,
     image_driver_floor::RULE,
+    image_partly_read::RULE,
     base_digest_drift::RULE,
     executable_stack::RULE,
     architecture_mismatch::RULE,

@@ -82,7 +82,19 @@ impl Archive {
         if self.members.contains_key(DOCKER) {
             return read(DOCKER).map(Top::Docker);
         }
-        Err(Fault::broken(format!("there is neither {INDEX} nor {DOCKER} in it")))
+        let what = format!("there is neither {INDEX} nor {DOCKER} in it");
+        let is_root = ["etc", "usr", "bin"].iter().any(|name| self.has_folder(name));
+        Err(match is_root {
+            true => Fault::Foreign(
+                format!("{what}; it seems to be a root filesystem, as `docker export` writes it"),
+                "save the image (docker save), or unpack the archive and verify the folder",
+            ),
+            false => Fault::broken(what),
+        })
+    }
+
+    fn has_folder(&self, folder: &str) -> bool {
+        self.members.keys().any(|name| name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
     }
 
     fn member(&self, name: &str) -> Result<Part, Fault> {
@@ -128,9 +140,18 @@ fn beside(name: &str, target: &str) -> String {
 
 /// The file itself, or what it unpacks to.
 fn plain(mut file: File, limits: &Limits) -> Result<File, Fault> {
-    let mut magic = [0; 4];
+    let mut magic = [0; 6];
     let count = file.read_at(&mut magic, 0)?;
-    if !matches!(&magic[..count], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd]) {
+    let other = match &magic[..count] {
+        [b'B', b'Z', b'h', ..] => Some("bzip2"),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("xz"),
+        _ => None,
+    };
+    if let Some(name) = other {
+        let what = format!("it is compressed with {name}: gzip and zstd are read");
+        return Err(Fault::Foreign(what, "unpack it first: xz -d FILE, or bunzip2 FILE"));
+    }
+    if !matches!(&magic[..count], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]) {
         return Ok(file);
     }
     let mut to = tempfile::tempfile().map_err(Fault::Spool)?;

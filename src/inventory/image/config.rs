@@ -39,9 +39,9 @@ struct Json {
 struct Start {
     #[serde(rename = "Env", deserialize_with = "or_default")]
     env: Vec<String>,
-    #[serde(rename = "Entrypoint", deserialize_with = "or_default")]
+    #[serde(rename = "Entrypoint", deserialize_with = "words")]
     entrypoint: Vec<String>,
-    #[serde(rename = "Cmd", deserialize_with = "or_default")]
+    #[serde(rename = "Cmd", deserialize_with = "words")]
     cmd: Vec<String>,
     #[serde(rename = "Labels", deserialize_with = "or_default")]
     labels: BTreeMap<String, String>,
@@ -68,6 +68,21 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(f
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
+/// Docker takes one word where a list is expected (`strslice.StrSlice`).
+fn words<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Option::<Words>::deserialize(from)? {
+        None => Vec::new(),
+        Some(Words::One(word)) => vec![word],
+        Some(Words::Many(words)) => words,
+    })
+}
+
 impl Config {
     pub(super) fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         let json: Json = serde_json::from_slice(json)?;
@@ -83,6 +98,16 @@ impl Config {
             diff_ids: json.rootfs.diff_ids,
             made_by,
         })
+    }
+
+    /// Of an image that says nothing but that.
+    pub(super) fn of_platform(platform: Option<String>) -> Self {
+        Self { platform, ..Self::default() }
+    }
+
+    /// Whether it says nothing of how a container is started.
+    pub(in crate::inventory) fn is_silent(&self) -> bool {
+        self.variables.is_empty() && self.command.is_empty() && self.labels.is_empty()
     }
 
     /// The line of the Dockerfile that made a layer, the lowest being 0, where the history is that of these layers.
@@ -136,6 +161,8 @@ mod tests {
         assert_eq!((config.made_by(0), config.made_by(1), config.made_by(2)), (Some("ADD x"), Some("RUN y"), None));
         assert_eq!(config.variables.into_iter().collect::<Vec<_>>(), [("A".to_owned(), "2=3".to_owned())]);
         assert_eq!((config.command, config.platform.as_deref()), (vec!["python".to_owned()], Some("linux/amd64")));
+        let words = Config::parse(br#"{"config": {"Entrypoint": "/bin/run", "Cmd": "a b"}}"#).unwrap();
+        assert_eq!(words.command, ["/bin/run", "a b"]);
         let squashed =
             Config::parse(br#"{"rootfs": {"diff_ids": ["a"]}, "history": [{"created_by": "x"}, {}]}"#).unwrap();
         assert_eq!(squashed.made_by(0), None);

@@ -10,6 +10,8 @@ use crate::diag::Failure;
 pub(super) enum Fault {
     /// Something in it cannot be right: "it ends early".
     Broken(String),
+    /// It is whole, and of a kind that is not read; with the way out: "unpack it".
+    Foreign(String, &'static str),
     /// It is more than may be unpacked.
     TooLarge(String),
     /// It cannot be read.
@@ -29,6 +31,7 @@ impl Fault {
     pub(super) fn of(self, what: &str) -> Self {
         match self {
             Self::Broken(why) => Self::Broken(format!("{what}: {why}")),
+            Self::Foreign(why, fix) => Self::Foreign(format!("{what}: {why}"), fix),
             other => other,
         }
     }
@@ -50,7 +53,7 @@ impl From<io::Error> for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Broken(what) | Self::TooLarge(what) => f.write_str(what),
+            Self::Broken(what) | Self::Foreign(what, _) | Self::TooLarge(what) => f.write_str(what),
             Self::Read(error) | Self::Spool(error) => error.fmt(f),
             Self::Said(failure) => failure.fmt(f),
         }

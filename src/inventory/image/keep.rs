@@ -109,7 +109,8 @@ fn is_text(path: &[u8], name: &[u8], size: u64) -> bool {
     let in_etc = path.starts_with(b"etc/") || path.starts_with(b"/etc/") || path.starts_with(b"./etc/");
     let of_conda = name.ends_with(b".json") && memchr::memmem::find(path, b"conda-meta/").is_some();
     let text = NAMES.iter().any(is) || ENDS.iter().any(ends) || of_conda;
-    text && size <= LARGEST_TEXT || in_etc && size <= LARGEST_OF_ETC
+    let of_apptainer = path.starts_with(b".singularity.d/") || path.starts_with(b"/.singularity.d/");
+    text && size <= LARGEST_TEXT || (in_etc || of_apptainer) && size <= LARGEST_OF_ETC
 }
 
 /// Reads an ELF file once more from where it is put meanwhile, and keeps what is read then.

@@ -57,20 +57,29 @@ impl Limits {
     }
 }
 
+/// What a layer is named by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// The digest of what is stored, compressed or not.
+    Stored,
+    /// The digest of what it unpacks to.
+    Content,
+}
+
 /// Reads the layer that `blob` is, and writes what is kept of it to `store`.
 ///
 /// # Errors
 /// A blob that is not the one with that digest, is damaged or more than is allowed, or a disk that is full.
 pub(super) fn read(
     blob: Box<dyn Read + Send + '_>,
-    digest: &str,
+    (digest, by): (&str, NamedBy),
     store: &File,
     limits: &Limits,
     seen: &(dyn Fn(u64) + Sync),
 ) -> Result<(), Fault> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel(PARTS);
-        let unpacking = scope.spawn(move || unpack(blob, &send, limits, seen));
+        let unpacking = scope.spawn(move || unpack(blob, by, &send, limits, seen));
         let mut stream = Stream { parts: receive, part: Vec::new(), at: 0 };
         let kept = entries(&mut stream, store, limits, Kept::Judged);
         // A thread that has more to say than is listened to ends.
@@ -88,14 +97,16 @@ pub(super) fn read(
     })
 }
 
-/// Hands on the bytes of a blob, decompressed; gives the digest of the blob, if it was read to its end.
+/// Hands on the bytes of a blob, decompressed; gives the digest that it is named by, if it was read to its end.
 fn unpack(
     blob: Box<dyn Read + Send + '_>,
+    by: NamedBy,
     send: &SyncSender<Vec<u8>>,
     limits: &Limits,
     seen: &(dyn Fn(u64) + Sync),
 ) -> Result<Option<String>, Fault> {
-    let mut hashed = BufReader::with_capacity(PART, Hashed { inner: blob, hash: Sha256::new(), seen });
+    let mut hashed = BufReader::with_capacity(PART, Hashed { inner: blob, by, hash: Sha256::new(), seen });
+    let mut content = Sha256::new();
     let whole = {
         let mut plain = decompressed(&mut hashed)?;
         loop {
@@ -108,6 +119,9 @@ fn unpack(
             if part.is_empty() {
                 break true;
             }
+            if by == NamedBy::Content {
+                content.update(&part);
+            }
             if send.send(part).is_err() {
                 break false;
             }
@@ -118,7 +132,11 @@ fn unpack(
         return Ok(None);
     }
     io::copy(&mut hashed, &mut io::sink())?;
-    let hash = hashed.into_inner().hash.finalize();
+    let hash = match by {
+        NamedBy::Stored => hashed.into_inner().hash,
+        NamedBy::Content => content,
+    };
+    let hash = hash.finalize();
     Ok(Some(format!("sha256:{}", HEXLOWER.encode(&hash))))
 }
 
@@ -144,9 +162,10 @@ pub(super) fn decompressed<'r>(packed: &'r mut dyn BufReadSend) -> Result<Box<dy
 pub(super) trait BufReadSend: io::BufRead + Send {}
 impl<T: io::BufRead + Send> BufReadSend for T {}
 
-/// Hashes what is read.
+/// Hashes what is read, where that is what the blob is named by.
 struct Hashed<'a> {
     inner: Box<dyn Read + Send + 'a>,
+    by: NamedBy,
     hash: Sha256,
     seen: &'a (dyn Fn(u64) + Sync),
 }
@@ -154,7 +173,9 @@ struct Hashed<'a> {
 impl Read for Hashed<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(into)?;
-        self.hash.update(&into[..count]);
+        if self.by == NamedBy::Stored {
+            self.hash.update(&into[..count]);
+        }
         (self.seen)(count as u64);
         Ok(count)
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::fault::Fault;
 use super::manifest::is_sha256;
 use super::{Blob, Blobs};
 use crate::inventory::root::open_regular;
@@ -20,9 +21,19 @@ pub struct Layout {
 
 impl Layout {
     /// The layout in a folder, and its index.
-    pub(super) fn open(folder: &Path) -> io::Result<(Self, File)> {
-        let (index, _) = open_regular(&folder.join(INDEX))?;
-        Ok((Self { folder: folder.to_owned() }, index))
+    ///
+    /// # Errors
+    /// A folder that is none.
+    pub(super) fn open(folder: &Path) -> Result<(Self, File), Fault> {
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match open_regular(&folder.join(INDEX)) {
+            Ok((index, _)) => Ok((Self { folder: folder.to_owned() }, index)),
+            Err(error) if is_missing(&error) && folder.is_dir() => Err(Fault::Foreign(
+                format!("the folder has no {INDEX}, which every OCI layout has"),
+                "name a layout (skopeo copy .. oci:DIR), or the folder alone where it is a root filesystem",
+            )),
+            Err(error) => Err(Fault::Read(error)),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! From the top of an image to its layers: takes an index or a manifest (OCI image specification, Docker's schema 2 and its
 //! `manifest.json` of saved images), gives configuration and layers of the image that is asked for.
 
+mod choose;
+
 use std::io::Read;
 
 use data_encoding::HEXLOWER;
@@ -17,10 +19,13 @@ pub(super) const LARGEST: u64 = 4 << 20;
 const DEEPEST: usize = 4;
 /// More than any image has.
 const MOST_LAYERS: usize = 1000;
-/// Where a layout says the tag of a manifest.
-const TAG: &str = "org.opencontainers.image.ref.name";
-/// What builders attach to images that is none.
-const ATTACHED: &str = "vnd.docker.reference.type";
+/// What configurations of images are; manifests of before Docker 1.10.3 do not say it.
+const CONFIGURATIONS: [&str; 4] = [
+    "application/vnd.oci.image.config.v1+json",
+    "application/vnd.docker.container.image.v1+json",
+    "application/octet-stream",
+    "",
+];
 
 /// Which of several images is meant.
 #[derive(Debug, Clone, Default)]
@@ -46,12 +51,16 @@ struct Json {
     config: Option<Descriptor>,
     layers: Option<Vec<Descriptor>>,
     annotations: Option<std::collections::BTreeMap<String, String>>,
+    #[serde(rename = "fsLayers")]
+    old_layers: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize, Clone)]
 struct Descriptor {
     #[serde(rename = "mediaType", default)]
     media: String,
+    #[serde(rename = "artifactType")]
+    artifact: Option<String>,
     digest: String,
     size: Option<u64>,
     platform: Option<Platform>,
@@ -64,6 +73,8 @@ struct Platform {
     os: String,
     #[serde(default)]
     architecture: String,
+    #[serde(default)]
+    variant: String,
 }
 
 impl Descriptor {
@@ -85,16 +96,25 @@ impl Manifest {
             let manifest: Json = parse(&json, "its manifest")?;
             match (manifest.manifests, manifest.config, manifest.layers) {
                 (Some(manifests), ..) => {
-                    let chosen = choose(&manifests, tag.take(), &choice.architecture)?;
+                    let chosen = choose::choose(&manifests, tag.take(), &choice.architecture, blobs)?;
                     json = small(blobs, &Blob { is_manifest: true, ..chosen.blob() })?;
                 }
                 (None, Some(config), Some(layers)) => {
+                    if !CONFIGURATIONS.contains(&config.media.as_str()) {
+                        let what =
+                            format!("it is none, but an artifact with a configuration of the type {}", config.media);
+                        return Err(Fault::Foreign(what, "name the image that it belongs to"));
+                    }
                     if let Some(locked) = layers.iter().find(|layer| layer.media.contains("encrypted")) {
                         return Err(Fault::broken(format!("its layer {} is encrypted", locked.digest)));
                     }
                     let annotations = manifest.annotations.unwrap_or_default();
                     let layers = layers.iter().map(Descriptor::blob).collect();
                     return Self::of(&small(blobs, &config.blob())?, layers, annotations);
+                }
+                _ if manifest.old_layers.is_some() => {
+                    let what = "its manifest is of Docker's first schema, which names no digests of content".into();
+                    return Err(Fault::Foreign(what, "pull it and push it again with a present version of Docker"));
                 }
                 _ => return Err(Fault::broken("its manifest names neither layers nor other manifests".into())),
             }
@@ -116,21 +136,21 @@ impl Manifest {
         let saved: Vec<Saved> = parse(list, "its manifest.json")?;
         let tags = |one: &Saved| one.tags.clone().unwrap_or_default();
         let fits = |one: &&Saved| {
-            choice.tag.as_ref().is_none_or(|tag| {
-                tags(one).iter().any(|own| own == tag || own.rsplit_once(':').is_some_and(|(_, own)| own == tag))
-            })
+            choice.tag.as_ref().is_none_or(|tag| tags(one).iter().any(|own| choose::is_name_of(own, tag)))
         };
-        let found: Vec<&Saved> = saved.iter().filter(fits).collect();
+        let mut found: Vec<&Saved> = saved.iter().filter(fits).collect();
+        // Each tag may have an item of its own.
+        found.dedup_by(|a, b| (&a.config, &a.layers) == (&b.config, &b.layers));
         let [one] = found[..] else {
             let known: Vec<String> = saved.iter().flat_map(tags).collect();
-            return Err(several(found.len(), choice.tag.as_deref(), &known));
+            return Err(choose::several(found.len(), choice.tag.as_deref(), &known));
         };
         let place =
             |path: &str| Blob { digest: String::new(), size: None, is_manifest: false, place: Some(path.to_owned()) };
         let config = place(&one.config);
         let bytes = read(blobs, &config)?;
-        // Its name is its digest, as Docker and skopeo write it.
-        let named = one.config.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
+        // Its name is its digest, as Docker, skopeo and crane write it.
+        let named = one.config.rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".json");
         if named.len() == 64 && named != HEXLOWER.encode(&Sha256::digest(&bytes)) {
             return Err(Fault::broken(format!("its configuration has not the digest {named} that it is named by")));
         }
@@ -149,6 +169,10 @@ impl Manifest {
         annotations: std::collections::BTreeMap<String, String>,
     ) -> Result<Self, Fault> {
         let config = configuration(config)?;
+        if let Some(system) = config.platform.as_deref().filter(|platform| !platform.starts_with("linux/")) {
+            let what = format!("it is for {system}, and no other system than Linux is known here");
+            return Err(Fault::Foreign(what, "name an image for linux"));
+        }
         if layers.len() != config.diff_ids.len() {
             return Err(unequal(layers.len(), config.diff_ids.len()));
         }
@@ -172,39 +196,6 @@ fn configuration(json: &[u8]) -> Result<Config, Fault> {
 
 fn parse<'j, T: Deserialize<'j>>(json: &'j [u8], what: &str) -> Result<T, Fault> {
     serde_json::from_slice(json).map_err(|error| Fault::broken(format!("{what} is none ({error})")))
-}
-
-/// The manifest of an index that is meant.
-fn choose<'d>(manifests: &'d [Descriptor], tag: Option<&str>, architecture: &str) -> Result<&'d Descriptor, Fault> {
-    let images = manifests.iter().filter(|one| one.annotation(ATTACHED).is_none());
-    let name = |one: &Descriptor| one.annotation(TAG).map(str::to_owned);
-    let tagged = |one: &&Descriptor| tag.is_none_or(|tag| one.annotation(TAG) == Some(tag));
-    let images: Vec<&Descriptor> = images.filter(tagged).collect();
-    if let [one] = images[..] {
-        return Ok(one);
-    }
-    let fits = |one: &&&Descriptor| {
-        one.platform.as_ref().is_some_and(|own| own.os == "linux" && own.architecture == architecture)
-    };
-    if let [one] = images.iter().filter(fits).collect::<Vec<_>>()[..] {
-        return Ok(one);
-    }
-    let platforms = images.iter().filter_map(|one| one.platform.as_ref());
-    let platforms: Vec<String> = platforms.map(|one| format!("{}/{}", one.os, one.architecture)).collect();
-    if !platforms.is_empty() && !platforms.iter().any(|own| *own == format!("linux/{architecture}")) {
-        let what = format!("it is not for linux/{architecture}, but for {}", platforms.join(", "));
-        return Err(Fault::broken(what));
-    }
-    Err(several(images.len(), tag, &manifests.iter().filter_map(name).collect::<Vec<_>>()))
-}
-
-fn several(found: usize, tag: Option<&str>, known: &[String]) -> Fault {
-    let known = if known.is_empty() { "without names".into() } else { known.join(", ") };
-    Fault::broken(match (found, tag) {
-        (0, Some(tag)) => format!("there is no image {tag} in it, only {known}"),
-        (0, None) => "there is no image in it".into(),
-        _ => format!("there are several images in it ({known}): name one behind a colon"),
-    })
 }
 
 pub(super) fn is_sha256(digest: &str) -> bool {

@@ -27,7 +27,7 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use archive::{Archive, Top};
 use cache::Cache;
 use fault::Fault;
-use layer::Limits;
+use layer::{Limits, NamedBy};
 use layout::Layout;
 use manifest::Manifest;
 use store::{Index, Store};
@@ -107,6 +107,8 @@ pub struct Image {
     /// Digests of its layers, the lowest first.
     pub layers: Vec<String>,
     pub(super) tree: Arc<Tree>,
+    /// Parts of it that are not read and that a container would have: "an overlay, which lies over its files".
+    pub unread: Vec<String>,
 }
 
 impl Image {
@@ -135,7 +137,7 @@ impl Image {
     pub fn of_layout(given: &str, path: &Path, options: &ImageOptions<'_>) -> Result<Self, Failure> {
         let named = |fault| failure(given, fault);
         let (path, tag) = split(path, |path| path.is_dir());
-        let (layout, index) = Layout::open(&path).map_err(|error| named(Fault::Read(error)))?;
+        let (layout, index) = Layout::open(&path).map_err(named)?;
         let mut top = Vec::new();
         let read = index.take(manifest::LARGEST + 1).read_to_end(&mut top);
         read.map_err(|error| named(Fault::Read(error)))?;
@@ -161,14 +163,16 @@ impl Image {
         let new = cache.create().map_err(|error| named(Fault::Spool(error)))?;
         let read = sif::read(file, new.file(), &limits, &|bytes| options.watch.read(bytes));
         options.watch.finish();
-        read.map_err(named)?;
+        let of_parts = read.map_err(named)?;
         let lost = || named(Fault::Spool(io::Error::other("what was written is not there")));
         let (store, index) = cache.finish(new, "").ok_or_else(lost)?;
         let mut tree = Tree::new();
         tree.apply(Arc::new(store), index.entries).map_err(named)?;
         let layer = format!("{} bytes", metadata.len());
-        let (config, annotations) = (Config::default(), BTreeMap::new());
-        Ok(Self { given: given.to_owned(), config, annotations, layers: vec![layer], tree: Arc::new(tree) })
+        let platform = of_parts.architecture.map(|architecture| format!("linux/{architecture}"));
+        let (tree, config) = (Arc::new(tree), Config::of_platform(platform));
+        let (annotations, unread) = (BTreeMap::new(), of_parts.unread);
+        Ok(Self { given: given.to_owned(), config, annotations, layers: vec![layer], tree, unread })
     }
 
     /// Reads the image that `top`, an index or a manifest, leads to among `blobs`.
@@ -262,6 +266,7 @@ fn layers(
         config: manifest.config,
         annotations: manifest.annotations,
         tree: Arc::new(tree),
+        unread: Vec::new(),
     })
 }
 
@@ -273,7 +278,9 @@ fn one(
     watch: &dyn Watch,
 ) -> Result<(Store, Index), Fault> {
     let new = cache.create().map_err(Fault::Spool)?;
-    layer::read(blobs.open(layer)?, &layer.digest, new.file(), limits, &|bytes| watch.read(bytes))?;
+    // `docker save` names files; the configuration has the digests of what they unpack to.
+    let by = if layer.place.is_some() { NamedBy::Content } else { NamedBy::Stored };
+    layer::read(blobs.open(layer)?, (&layer.digest, by), new.file(), limits, &|bytes| watch.read(bytes))?;
     cache.finish(new, &layer.digest).ok_or_else(|| Fault::Spool(io::Error::other("what was written is not there")))
 }
 
@@ -284,6 +291,7 @@ fn failure(given: &str, fault: Fault) -> Failure {
         Fault::Broken(what) => {
             ("image-unreadable", format!("{name} cannot be read as an image: {what}"), "make or fetch the image again")
         }
+        Fault::Foreign(what, fix) => ("image-unreadable", format!("{name} cannot be read as an image: {what}"), *fix),
         Fault::TooLarge(what) => (
             "image-too-large",
             format!("{name} is not read on: {what}"),

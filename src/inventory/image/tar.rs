@@ -3,6 +3,7 @@
 //! POSIX.1-2001 (ustar, pax) and GNU tar (long names, sparse files of every version), as Go's `archive/tar` reads them,
 //! which all container engines use. What an archive claims is bounded before it is believed.
 
+mod pax;
 mod sparse;
 
 use std::io::{self, Read};
@@ -101,7 +102,7 @@ impl<R: Source> Tar<R> {
             (self.stored, self.padding) = (0, 0);
             let Some(header) = self.header()? else { return Ok(None) };
             let kind = header.entry_type();
-            let size = number(header.entry_size())?;
+            let size = number(header.entry_size(), &header.as_old().size)?;
             match kind {
                 EntryType::GNULongName => ahead.path = Some(name(self.record(size)?)),
                 EntryType::GNULongLink => ahead.target = Some(name(self.record(size)?)),
@@ -149,7 +150,7 @@ impl<R: Source> Tar<R> {
             kind,
             target: ahead.target.unwrap_or_else(|| header.link_name_bytes().unwrap_or_default().into_owned()),
             size: stored,
-            mode: number(header.mode())? & 0o7777,
+            mode: number(header.mode(), &header.as_old().mode)? & 0o7777,
         };
         self.sparse = Sparse::default();
         if kind == Kind::File {
@@ -254,9 +255,8 @@ impl<R: Read> Read for Tar<R> {
 
 impl Ahead {
     fn read(&mut self, records: &[u8]) -> Result<(), Fault> {
-        for record in tar::PaxExtensions::new(records) {
-            let record = record.map_err(|_| Fault::broken("a pax header that is none".into()))?;
-            let (key, value) = (record.key_bytes(), record.value_bytes());
+        let mut rest = records;
+        while let Some((key, value)) = pax::record(&mut rest)? {
             match key {
                 b"path" if !value.is_empty() => self.path = Some(value.to_vec()),
                 b"linkpath" if !value.is_empty() => self.target = Some(value.to_vec()),
@@ -281,7 +281,11 @@ fn check(header: &Header) -> Result<(), Fault> {
     if said == unsigned || i64::from(said) == signed { Ok(()) } else { Err(wrong()) }
 }
 
-fn number<T>(read: io::Result<T>) -> Result<T, Fault> {
+/// A number of a header; a field without any digit is 0, as in Go.
+fn number<T: Default>(read: io::Result<T>, field: &[u8]) -> Result<T, Fault> {
+    if field.iter().all(|byte| matches!(byte, 0 | b' ')) {
+        return Ok(T::default());
+    }
     read.map_err(|error| Fault::broken(format!("a number in a header that is none ({error})")))
 }
 

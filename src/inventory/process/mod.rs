@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use super::model::Known;
 use super::subject::{Subject, SubjectKind, refuse};
-use super::{Inventory, Library, Options, PythonEnvironment, Role, Root, file, library, parallel, python, read, shown};
+use super::{
+    Inventory, Library, Options, PythonEnvironment, Role, Root, file, library, parallel, python, read, shown, startup,
+};
 use crate::diag::Failure;
 use crate::elf::{Kind, Problem};
 pub use table::{ProcFs, ProcessEntry, with_children};
@@ -180,7 +182,11 @@ fn assemble(
         states.push((file.deleted, file.ready));
         libraries.push(library);
     }
-    let pythons = pythons(&root, &libraries);
+    let mut pythons = pythons(&root, &libraries);
+    // The variable says nothing of a program that is no Python.
+    if !pythons.is_empty() || startup::is_python(&subject.path) {
+        startup::import_from(&root, &mut pythons, &startup::folders(&root, &variables));
+    }
     let (packages, mut troubles) = read::packages(&root, &pythons, threads);
     let names = read::Names::new(&subject, &pythons);
     let (loader, driver, more) = read::settle(&mut libraries, &root, &packages, &names);

@@ -61,6 +61,9 @@ fn stays_quiet() {
     assert_quiet(&check(image.path(), "", "A100", "580.65.06", false), CODE);
     assert_quiet(&check(image.path(), "", "RTX 4090", "570.86.10", false), CODE);
     assert_quiet(&check(image.path(), "", "RTX 4090", "580.65.06", false), CODE);
+    // The driver's own version: it is the same library.
+    assert_quiet(&check(image.path(), FOLDER, "A100", "570.124.06", false), CODE);
+    assert_quiet(&check(image.path(), FOLDER, "RTX 4090", "570.124.06", false), CODE);
     // What it is for: an older driver of a data-centre GPU.
     assert_quiet(&check(image.path(), FOLDER, "A100", "550.54.15", true), CODE);
     assert_quiet(&check(image.path(), "", "A100", "550.54.15", false), CODE);

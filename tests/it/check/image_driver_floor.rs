@@ -99,3 +99,38 @@ fn stays_quiet() {
     assert_quiet(&check(&disabled, "A100", "550.54.15"), CODE);
     assert_quiet(&check(&[], "A100", "550.54.15"), CODE);
 }
+
+/// What `inspect` says is where `verify` begins to be content.
+#[test]
+fn the_least_driver_is_the_least_that_is_started() {
+    let matrix = gpulock::matrix::Matrix::embedded();
+    let facts = matrix.cuda().unwrap();
+    let brands = "cuda>=12.8 brand=tesla,driver>=535,driver<536";
+    for (requirement, expected) in [
+        ("cuda>=12.8", Some("570.26")),
+        (brands, Some("570.26")),
+        ("driver>=560", Some("560")),
+        ("driver>=560,driver<561", None),
+        ("cuda>=12.4,driver>=580.65.06", Some("580.65.06")),
+        ("cuda>=12.8 driver>=535", Some("535")),
+        ("arch>=9.0", None),
+        ("nonsense", None),
+        ("ödriver>=5", None),
+    ] {
+        let least = gpulock::matrix::requirement::least_driver(requirement, facts);
+        assert_eq!(least.as_ref().map(ToString::to_string).as_deref(), expected, "{requirement}");
+        let Some(least) = least else { continue };
+        assert_quiet(&check(&requires(requirement), "RTX 4090", &least.to_string()), CODE);
+        the_problem(&check(&requires(requirement), "RTX 4090", "530.30.02"), CODE);
+    }
+}
+
+/// A line of a report is one line.
+#[test]
+fn line_feeds_are_escaped() {
+    for requirement in ["cuda>=12.8\nnote: all is well", "cuda>=12.8,x\ny>=1"] {
+        let findings = check(&requires(requirement), "A100", "550.54.15");
+        let finding = the_problem(&findings, CODE);
+        assert!(!words(finding).contains("\nnote") && words(finding).contains("\\n"), "{}", words(finding));
+    }
+}

@@ -201,6 +201,21 @@ pub fn all() -> Vec<Case> {
             &["n.py n1", "o.py o1"],
         ),
         case(
+            "values of pax that are no text",
+            vec![
+                layer()
+                    .pax_bytes(&[
+                        ("SCHILY.xattr.security.capability", b"\x01\0\0\x02\n\0=\n5 x\n\0\0\0\0\0\0\0\0\0\0\0"),
+                        ("path", b"n.py"),
+                    ])
+                    .file("s", "n1")
+                    .pax(&[("SCHILY.acl.access", "user::rw-\ngroup::r--\nother::r--\n"), ("path", "o.py")])
+                    .file("s", "o1"),
+            ],
+            &["n.py n1", "o.py o1"],
+        ),
+        case("numbers that are left out", vec![without_numbers()], &["a /", "n.py n1", "o.py "]),
+        case(
             "sparse files of pax 1.0",
             vec![
                 layer()
@@ -257,6 +272,20 @@ fn sparse(map: &str, stored: &[u8]) -> Vec<u8> {
     content.resize(512, 0);
     content.extend_from_slice(stored);
     content
+}
+
+/// Fields of zeros or spaces where a mode, and a size of nothing, would be.
+fn without_numbers() -> Layer {
+    let head = |kind: u8, path: &str, size: u64, change: fn(&mut tar::GnuHeader)| {
+        let mut header = header(kind, path, 0o644, size);
+        change(header.as_gnu_mut().unwrap());
+        header.set_cksum();
+        header
+    };
+    let folder = head(b'5', "a/", 0, |header| header.size = [0; 12]);
+    let file = head(b'0', "n.py", 2, |header| header.mode = *b"       \0");
+    let empty = head(b'0', "o.py", 0, |header| (header.mode, header.size) = ([0; 8], [b' '; 12]));
+    layer().block(folder.as_bytes(), b"").block(file.as_bytes(), b"n1").block(empty.as_bytes(), b"")
 }
 
 /// GNU tar's parts fill whole blocks.

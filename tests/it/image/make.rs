@@ -43,14 +43,22 @@ impl Layer {
 
     /// pax records for the entry that follows.
     pub fn pax(self, records: &[(&str, &str)]) -> Self {
-        let mut text = String::new();
+        let records: Vec<_> = records.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
+        self.pax_bytes(&records)
+    }
+
+    /// pax records whose values are no text.
+    pub fn pax_bytes(self, records: &[(&str, &[u8])]) -> Self {
+        let mut bytes = Vec::new();
         for (key, value) in records {
             // A record says its own length, its digits included.
-            let rest = format!(" {key}={value}\n").len();
+            let rest = format!(" {key}=\n").len() + value.len();
             let length = (1..).find(|length| rest + length.to_string().len() == *length).unwrap();
-            text.push_str(&format!("{length} {key}={value}\n"));
+            bytes.extend_from_slice(format!("{length} {key}=").as_bytes());
+            bytes.extend_from_slice(value);
+            bytes.push(b'\n');
         }
-        self.entry(b'x', "pax", "", 0o644, text.as_bytes())
+        self.entry(b'x', "pax", "", 0o644, &bytes)
     }
 
     /// An entry; long names as GNU tar writes them.

@@ -1,8 +1,11 @@
 //! Tests of images: what their layers make up, what is refused, and the same verdict however an image is packed.
 
+mod apptainer;
 pub mod cases;
+mod choice;
 mod hostile;
 pub mod make;
+mod python;
 mod remote;
 mod same;
 mod semantics;

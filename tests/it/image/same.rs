@@ -79,9 +79,22 @@ fn the_same_verdict_however_it_is_packed() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    assert!(shown.contains("\n  Python       3.11 of /opt/venv\n"), "{shown}");
     let json = place.run(&["inspect", "oci:gzip", "--format", "json"]).code(0).json();
+    assert_eq!(json["images"][0]["python"], json!({"prefix": "/opt/venv", "version": "3.11"}));
+    made.start = json!({
+        "Entrypoint": ["python", "a\nb"],
+        "Env": ["NVIDIA_REQUIRE_CUDA=cuda>=12.4", "NVIDIA_REQUIRE_DRIVER=driver>=560"],
+    });
+    place.put("requires.tar", made.saved().tar());
+    let shown = place.run(&["inspect", "image:requires.tar"]).code(0).out;
+    assert!(shown.contains("  starts       python a b\n"), "{shown}");
+    assert!(shown.contains("  driver       560 or later\n"), "{shown}");
+    assert!(shown.contains("NVIDIA_REQUIRE_DRIVER asks for driver>=560 (driver 560)"), "{shown}");
     assert_eq!(json["images"][0]["driver"]["least"], "525.60.13");
     place.run(&["verify", "image:saved.tar:other"]).code(2).says(&["there is no image other in it, only made:latest"]);
     place.run(&["verify", "image:none.tar"]).code(2).says(&["error[cannot-read]", "image:none.tar"]);
+    place.run(&["verify", "registry:"]).code(2).says(&["error[not-a-subject]", "registry: names no image"]);
+    place.run(&["verify", "registry:a/b:1", "--offline"]).code(2).says(&["error[offline]", "--offline forbids"]);
     place.run(&["verify", "oci:none"]).code(2).says(&["error[cannot-read]", "oci:none"]);
 }

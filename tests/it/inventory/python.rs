@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{library, link, names, package, read, venv, write};
-use gpulock::inventory::{Inventory, PythonKind};
+use gpulock::inventory::{Inventory, Options, PythonKind};
 
 fn sites(inventory: &Inventory, root: &Path) -> Vec<String> {
     let root = root.canonicalize().unwrap();
@@ -31,6 +31,25 @@ fn a_venv_knows_its_interpreter() {
     assert!(python.interpreter.as_ref().unwrap().ends_with("base/bin/python3.11"));
     assert!(python.shared_library.as_ref().unwrap().ends_with("base/lib/libpython3.11.so.1.0"));
     assert_eq!(sites(&inventory, &prefix), ["lib/python3.11/site-packages"]);
+}
+
+/// The variable of the job, and none of the test's own.
+#[test]
+fn pythonpath_comes_before_the_packages_of_a_venv() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("venv");
+    write(&prefix, "pyvenv.cfg", "home = /usr/bin\nversion = 3.11.7\n");
+    package(&prefix.join("lib/python3.11/site-packages"), "own", "1.0", "");
+    let deps = folder.path().canonicalize().unwrap().join("deps");
+    package(&deps, "other", "1.0", "");
+    let variables = [("PYTHONPATH".to_owned(), format!("{}:/nowhere", deps.display()))].into();
+    let inventory = Inventory::read(&prefix, &Options { variables, jobs: None }).unwrap();
+    assert_eq!(inventory.pythons[0].site_packages[0], deps);
+    let packages = |inventory: &Inventory| -> Vec<String> {
+        inventory.packages.iter().map(|package| package.name.to_string()).collect()
+    };
+    assert_eq!(packages(&inventory), ["other", "own"]);
+    assert_eq!(packages(&read(&prefix)), ["own"]);
 }
 
 #[test]
