@@ -56,6 +56,11 @@ impl Limits {
         }
     }
 
+    /// What is too much of an image that may unpack to so much.
+    fn usual(&self, what: &str) -> String {
+        format!("{what}, the most of an image of {} GB", self.bytes.max(super::MOST_UNPACKED) / 1_000_000_000)
+    }
+
     /// What all layers together may unpack to, and a blob have, in bytes.
     pub(super) fn most_bytes(&self) -> u64 {
         self.bytes
@@ -74,10 +79,12 @@ impl Limits {
     pub(super) fn entry(&self, names: usize) -> Result<(), Fault> {
         let (most, names) = (self.most_names, names as u64);
         if self.names.fetch_add(names, Ordering::Relaxed).saturating_add(names) > most {
-            return Err(Fault::TooLarge(format!("the names of its entries take more than {} MB", most / 1_000_000)));
+            return Err(Fault::TooLarge(
+                self.usual(&format!("the names of its entries take more than {} MB", most / 1_000_000)),
+            ));
         }
         match self.entries.fetch_add(1, Ordering::Relaxed) >= self.most_entries {
-            true => Err(Fault::TooLarge(format!("more than {} entries", self.most_entries))),
+            true => Err(Fault::TooLarge(self.usual(&format!("more than {} entries", self.most_entries)))),
             false => Ok(()),
         }
     }
@@ -91,7 +98,9 @@ impl Limits {
     pub(super) fn folders(&self, count: u64) -> Result<(), Fault> {
         let most = self.most_entries / FOLDERS;
         match count > most {
-            true => Err(Fault::TooLarge(format!("its entries lie in more than {most} folders that are no entries"))),
+            true => Err(Fault::TooLarge(
+                self.usual(&format!("its entries lie in more than {most} folders that are no entries")),
+            )),
             false => Ok(()),
         }
     }
