@@ -224,6 +224,8 @@ impl BlobReader<'_> {
                     self.at += count as u64;
                     return Ok(count);
                 }
+                // All of it is there, however the connection ends.
+                Err(_) if self.size.is_some_and(|size| self.at >= size) => return Ok(0),
                 Err(error) => error.to_string(),
             };
             self.response = None;

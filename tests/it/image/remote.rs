@@ -186,3 +186,22 @@ fn a_blob_without_end_is_cut_at_its_size() {
     });
     ran.code(2).says(&["error[image-unreadable]", "does not end after the", "bytes that its manifest says"]);
 }
+
+#[test]
+fn how_the_connection_ends_behind_a_whole_blob_does_not_matter() {
+    let (server, ran) = run(|image, seen| {
+        let answer = at(image, seen);
+        match seen.path.contains("/blobs/") {
+            // It promises more than there is, and closes.
+            true => {
+                let whole = answer.body.len();
+                let mut answer = answer;
+                answer.body.push(0);
+                Reply { cut: Some(whole), ..answer }
+            }
+            false => answer,
+        }
+    });
+    ran.code(3);
+    assert!(server.seen().iter().all(|seen| !seen.headers.contains_key("range")));
+}
