@@ -9,6 +9,8 @@ pub mod diag;
 
 pub mod file;
 
+pub mod digest;
+
 pub mod dockerfile;
 
 pub mod python;

@@ -116,7 +116,7 @@ impl Reader<'_> {
                 }
                 let registries = source::registries(&self.images.registry_mirrors, self.globals)?;
                 let remote = registries.image(name)?;
-                Image::of_blobs(&given, remote.top(), &Remote(&remote), &how)?
+                Image::of_blobs(&given, (remote.top(), remote.digest()), &Remote(&remote), &how)?
             }
         };
         Ok(Inventory::of_image(image, options))

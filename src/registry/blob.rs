@@ -13,13 +13,15 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderName, RANGE, WWW_AUTHENTICATE
 
 use super::manifest::ACCEPTED;
 use super::name::Name;
-use super::oci::{LARGEST, Question, Registries, sha256};
+use super::oci::{CONTENT_DIGEST, LARGEST, Question, Registries};
 use super::options::IndexSource;
 use super::transport::{Request, Trouble};
 use crate::diag::Failure;
 
-/// A blob that breaks off so often without a byte between is given up.
+/// A blob that breaks off so often with less than [`PROGRESS`] between is given up.
 const TRIES: u32 = 5;
+/// Bytes for which it is worth to be asked once more.
+const PROGRESS: u64 = 64 << 10;
 /// Before it is asked for again, each time twice as long.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -56,6 +58,12 @@ impl RemoteImage<'_> {
         &self.top
     }
 
+    /// The digest that it is named by.
+    pub fn digest(&self) -> Option<&str> {
+        let (_, digest) = self.image.split_once('@')?;
+        Some(digest)
+    }
+
     /// The manifest with a digest, or of a tag.
     ///
     /// # Errors
@@ -64,16 +72,14 @@ impl RemoteImage<'_> {
         let name = Name::of(&self.image)?;
         let question = self.question(&name);
         let headers = [(ACCEPT, ACCEPTED.to_owned())];
-        let bytes = self.get(&question, &format!("manifests/{reference}"), &headers, true, |request, response| {
-            self.registries.transport.body(request, response, LARGEST)
+        let path = format!("manifests/{reference}");
+        let (promised, bytes) = self.get(&question, &path, &headers, true, |request, response| {
+            let promised = response.headers().get(CONTENT_DIGEST);
+            let promised = promised.map(|digest| String::from_utf8_lossy(digest.as_bytes()).into_owned());
+            Ok((promised, self.registries.transport.body(request, response, LARGEST)?))
         })?;
-        match sha256(&bytes) {
-            other if reference.starts_with("sha256:") && other != reference => {
-                Err(question
-                    .broken(format!("the manifest {reference} is not the one that it is named by: it has {other}")))
-            }
-            _ => Ok(bytes),
-        }
+        question.check(reference, promised.as_deref(), &bytes)?;
+        Ok(bytes)
     }
 
     /// The bytes of a blob, of `size` bytes where the manifest says it.
@@ -85,12 +91,14 @@ impl RemoteImage<'_> {
             image: self,
             digest: digest.to_owned(),
             at: 0,
+            skip: 0,
             size,
             response: None,
             failed: 0,
+            broke_at: 0,
             waited: Duration::ZERO,
         };
-        blob.response = Some(blob.open()?);
+        blob.open()?;
         Ok(blob)
     }
 
@@ -160,30 +168,29 @@ struct BlobReader<'r> {
     image: &'r RemoteImage<'r>,
     digest: String,
     at: u64,
+    /// So many bytes that come now were read before.
+    skip: u64,
     size: Option<u64>,
     response: Option<Response>,
-    /// How often it broke off since the last byte came.
+    /// How often it broke off without much between, and where it did last.
     failed: u32,
+    broke_at: u64,
     /// How long it was waited for.
     waited: Duration,
 }
 
 impl BlobReader<'_> {
-    /// The rest of the blob.
-    fn open(&self) -> Result<Response, Failure> {
+    /// Asks for the rest of the blob.
+    fn open(&mut self) -> Result<(), Failure> {
         let range = (self.at > 0).then(|| (RANGE, format!("bytes={}-", self.at)));
         let name = Name::of(&self.image.image)?;
         let question = self.image.question(&name);
         let path = format!("blobs/{}", self.digest);
-        let mut response = self.image.get(&question, &path, range.as_slice(), false, |_, response| Ok(response))?;
-        if self.at > 0 && response.status() == StatusCode::OK {
-            // A server without ranges begins anew.
-            let skipped = io::copy(&mut response.by_ref().take(self.at), &mut io::sink());
-            if !matches!(skipped, Ok(count) if count == self.at) {
-                return Err(self.image.failed(format!("blob {} was cut off", self.digest)));
-            }
-        }
-        Ok(response)
+        let response = self.image.get(&question, &path, range.as_slice(), false, |_, response| Ok(response))?;
+        // A server without ranges begins anew.
+        self.skip = if response.status() == StatusCode::OK { self.at } else { 0 };
+        self.response = Some(response);
+        Ok(())
     }
 }
 
@@ -200,32 +207,34 @@ impl Read for BlobReader<'_> {
 impl BlobReader<'_> {
     fn read_until(&mut self, into: &mut [u8], end: Instant) -> io::Result<usize> {
         loop {
-            let why = match &mut self.response {
-                None => match self.open() {
-                    Ok(response) => {
-                        self.response = Some(response);
-                        continue;
-                    }
-                    Err(failure) => return Err(io::Error::other(failure)),
-                },
-                Some(response) => match response.read(into) {
-                    Ok(0) if self.size.is_none_or(|size| self.at >= size) || into.is_empty() => return Ok(0),
-                    Ok(0) => "the connection ended early".to_owned(),
-                    Ok(count) if Instant::now() < end => {
-                        self.at += count as u64;
-                        self.failed = 0;
-                        return Ok(count);
-                    }
-                    Ok(_) => "it comes too slowly".to_owned(),
-                    Err(error) => error.to_string(),
-                },
+            let Some(response) = &mut self.response else {
+                self.open().map_err(io::Error::other)?;
+                continue;
+            };
+            let most = if self.skip > 0 { self.skip.min(into.len() as u64) as usize } else { into.len() };
+            let why = match response.read(&mut into[..most]) {
+                Ok(0) if self.size.is_none_or(|size| self.at >= size) && self.skip == 0 || most == 0 => return Ok(0),
+                Ok(0) => "the connection ended early".to_owned(),
+                Ok(_) if Instant::now() >= end => "it comes too slowly".to_owned(),
+                Ok(count) if self.skip > 0 => {
+                    self.skip -= count as u64;
+                    continue;
+                }
+                Ok(count) => {
+                    self.at += count as u64;
+                    return Ok(count);
+                }
+                // All of it is there, however the connection ends.
+                Err(_) if self.size.is_some_and(|size| self.at >= size) => return Ok(0),
+                Err(error) => error.to_string(),
             };
             self.response = None;
-            self.failed += 1;
+            self.failed = if self.at >= self.broke_at + PROGRESS { 1 } else { self.failed + 1 };
+            self.broke_at = self.at;
             if self.failed > TRIES || Instant::now() >= end {
                 let (digest, at, failed) = (&self.digest, self.at, self.failed);
                 let fact =
-                    format!("blob {digest} broke off after {at} bytes, at try {failed} without any more ({why})");
+                    format!("blob {digest} broke off after {at} bytes, at try {failed} without much more ({why})");
                 return Err(io::Error::other(self.image.failed(fact)));
             }
             std::thread::sleep(PAUSE * 2u32.pow(self.failed - 1));

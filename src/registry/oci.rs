@@ -8,26 +8,25 @@ use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use data_encoding::HEXLOWER;
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::credentials::{Credentials, Environment};
 use super::docker::{DockerConfig, Login};
 use super::failure;
 use super::manifest::{self, Manifest};
-use super::name::{DOCKER_HUB, Name};
+use super::name::{DOCKER_HUB, Name, is_digest};
 use super::netrc::Netrc;
 use super::options::{IndexSource, Options};
 use super::transport::{Request, Transport, Trouble};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::digest::{fits, sha256};
 use crate::python::Platform;
 
-const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+pub(super) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// The specification asks registries to take manifests of at least 4 MiB; more are none.
 pub(super) const LARGEST: u64 = 4 << 20;
 /// The answer to who asks for a token, in bytes.
@@ -120,17 +119,8 @@ impl Registries {
         let (source, host) = self.source(name.registry)?;
         let ask = Question { registries: self, image, name: &name, source, host, begun: Instant::now() };
         let Given { media, promised, body } = ask.manifest()?;
+        ask.check(name.tag, promised.as_deref(), &body)?;
         let digest = sha256(&body);
-        let asked = Some(name.tag).filter(|tag| tag.starts_with("sha256:")).map(str::to_owned);
-        if let Some(promised) = promised.into_iter().chain(asked).find(|promised| *promised != digest) {
-            let fact = format!("the registry says {promised}, its answer has {digest}");
-            return Err(ask.failure(
-                "image-digest-mismatch",
-                "the answer is not the manifest that it is said to be",
-                fact,
-                "do not use this image; try again later, and tell whoever runs the registry if it stays so",
-            ));
-        }
         let platforms = match manifest::read(&body) {
             Ok(Manifest::Index(platforms)) => platforms,
             Ok(Manifest::Image) => return Ok(Found { digest, single: true }),
@@ -303,6 +293,24 @@ impl Question<'_> {
         Failure::unanswerable(Diagnostic::error(code, message, Evidence::observed(place, fact)).fix(fix))
     }
 
+    /// Whether a manifest is the one that was asked for by its digest, and that the registry says it is.
+    ///
+    /// # Errors
+    /// `image-digest-mismatch`
+    pub(super) fn check(&self, asked: &str, promised: Option<&str>, body: &[u8]) -> Result<(), Failure> {
+        let asked = Some(asked).filter(|asked| is_digest(asked)).map(|digest| ("it was asked for", digest));
+        let promised = promised.map(|digest| ("the registry says", digest));
+        let Some((who, digest)) = asked.into_iter().chain(promised).find(|(_, digest)| !fits(digest, body)) else {
+            return Ok(());
+        };
+        Err(self.failure(
+            "image-digest-mismatch",
+            "the answer is not the manifest that it is said to be",
+            format!("{who} {digest}, its answer has {}", sha256(body)),
+            "do not use this image; try again later, and tell whoever runs the registry if it stays so",
+        ))
+    }
+
     /// There is no such tag, manifest or blob.
     pub(super) fn missing(&self, path: &str) -> Failure {
         let fact = format!("{path}: HTTP status 404");
@@ -369,10 +377,6 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
         rest = left;
     }
     parameters
-}
-
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 #[cfg(test)]

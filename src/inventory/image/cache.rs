@@ -1,24 +1,25 @@
 //! Where what is kept of layers stays: takes a layer's digest, gives a file to write to or the one that is there.
 //!
-//! `images-v1/<digest>` in the cache folder. A file gets its name once it is whole, and until then is locked by the
-//! process that writes it: what has no lock was left behind, and is removed. A folder that cannot be written only makes
-//! the next run slower.
+//! `images-v2-<release>/<digest>` in the cache folder. A file gets its name once it is whole, and until then is locked by the
+//! process that writes it: what has no lock was left behind, and is removed. A folder that cannot be written, or has
+//! no room, only makes the next run slower.
 //!
 //! A run that added a store removes those that nobody used for a month, and the longest unused of what is more than the
 //! folder may hold. Who reads one meanwhile has it open, and goes on reading it.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-use super::store::{Index, Store};
+use super::fault::Fault;
+use super::store::{FORMAT, Index, Store};
 
-/// Changes with what is kept of a layer, and with how; what another release kept may not be what this one asks for.
-const FOLDER: &str = concat!("images-v1-", env!("CARGO_PKG_VERSION"));
+/// The folder of this release's stores.
+const FOLDER: &str = FORMAT;
 /// How the folders of all releases begin.
 const FOLDERS: &str = "images-v";
 /// Stores that were not used for so long are removed.
@@ -50,11 +51,46 @@ impl Drop for Cache {
 }
 
 /// A store that is being written.
-pub(super) enum New {
+pub(super) struct New {
+    file: Place,
+    /// How much of it is written.
+    at: u64,
+}
+
+/// Where a store is written to.
+enum Place {
     /// In the cache, under a name of its own.
     Named(NamedTempFile),
-    /// Without a name: it vanishes with the process.
+    /// In the folder for temporary files without a name: it vanishes with the process.
     Nameless(File),
+}
+
+impl Write for New {
+    /// Goes on in the folder for temporary files where the cache takes no more.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.file {
+            Place::Nameless(file) => file.write(bytes)?,
+            Place::Named(file) => match file.write(bytes) {
+                Ok(written) => written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(_) => {
+                    let mut other = tempfile::tempfile()?;
+                    let begun = file.as_file_mut();
+                    begun.seek(SeekFrom::Start(0))?;
+                    io::copy(&mut begun.take(self.at), &mut other)?;
+                    let written = other.write(bytes)?;
+                    self.file = Place::Nameless(other);
+                    written
+                }
+            },
+        };
+        self.at += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Cache {
@@ -72,9 +108,9 @@ impl Cache {
         let path = self.path(digest)?;
         let file = File::open(&path).ok()?;
         note_use(&file);
-        let store = Store::open(file);
+        let store = Store::open(file, digest);
         if store.is_none() {
-            // Damaged on the disk.
+            // Damaged on the disk, or put there by somebody else.
             let _ = fs::remove_file(&path);
         }
         store
@@ -91,16 +127,21 @@ impl Cache {
             file.as_file().try_lock().ok()?;
             Some(file)
         });
-        match named {
-            Some(file) => Ok(New::Named(file)),
-            None => tempfile::tempfile().map(New::Nameless),
-        }
+        let file = named.map_or_else(|| tempfile::tempfile().map(Place::Nameless), |file| Ok(Place::Named(file)))?;
+        Ok(New { file, at: 0 })
     }
 
-    /// Gives a store its name, and opens it; `None` if it cannot be read back.
-    pub(super) fn finish(&self, new: New, digest: &str) -> Option<(Store, Index)> {
-        let file = match (new, self.path(digest)) {
-            (New::Named(file), Some(path)) => match file.persist(&path) {
+    /// Gives a store its name, and opens it.
+    ///
+    /// # Errors
+    /// One that cannot be read back.
+    pub(super) fn finish(&self, new: New, digest: &str) -> Result<(Store, Index), Fault> {
+        let folder = match (&new.file, &self.folder) {
+            (Place::Named(_), Some(folder)) => folder.clone(),
+            _ => std::env::temp_dir(),
+        };
+        let file = match (new.file, self.path(digest)) {
+            (Place::Named(file), Some(path)) => match file.persist(&path) {
                 Ok(file) => {
                     self.added.store(true, Ordering::Relaxed);
                     file
@@ -108,25 +149,16 @@ impl Cache {
                 // Removed or moved meanwhile; the file is open all the same.
                 Err(error) => error.file.into_file(),
             },
-            (New::Named(file), None) => file.into_file(),
-            (New::Nameless(file), _) => file,
+            (Place::Named(file), None) => file.into_file(),
+            (Place::Nameless(file), _) => file,
         };
         // Whole, and read by others as it is from now on.
         let _ = file.unlock();
-        Store::open(file)
+        Store::open(file, digest).ok_or(Fault::Lost(folder))
     }
 
     fn path(&self, digest: &str) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(digest.replace(':', "-")))
-    }
-}
-
-impl New {
-    pub(super) fn file(&self) -> &File {
-        match self {
-            Self::Named(file) => file.as_file(),
-            Self::Nameless(file) => file,
-        }
     }
 }
 
@@ -253,5 +285,23 @@ mod tests {
         let _ = cache.finish(new, "sha256:00");
         drop(cache);
         assert_eq!(left(root.path()), ["sha256-00"]);
+    }
+
+    #[test]
+    fn where_the_cache_takes_no_more_it_goes_on_elsewhere() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(root.path()));
+        let mut new = cache.create().unwrap();
+        new.write_all(b"begun, ").unwrap();
+        let Place::Named(file) = new.file else { panic!("the cache is not used") };
+        // What is open for reading takes nothing.
+        let (_, path) = file.into_parts();
+        new.file = Place::Named(NamedTempFile::from_parts(File::open(&path).unwrap(), path));
+        new.write_all(b"gone on with, ").unwrap();
+        new.write_all(b"done").unwrap();
+        let Place::Nameless(mut file) = new.file else { panic!("it is still in the cache") };
+        file.seek(SeekFrom::Start(0)).unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "begun, gone on with, done");
+        assert!(left(root.path()).is_empty());
     }
 }

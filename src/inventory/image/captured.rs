@@ -47,12 +47,11 @@ fn tree(file: File) -> Result<Tree, Fault> {
     let (cache, limits) = (Cache::new(None), Limits::new(LARGEST));
     let mut packed = BufReader::with_capacity(256 << 10, file);
     let mut stream = Counted { inner: decompressed(&mut packed)?, left: LARGEST };
-    let new = cache.create().map_err(Fault::Spool)?;
-    layer::entries(&mut stream, new.file(), &limits, Kept::AllSmall)?;
-    let lost = || Fault::Spool(io::Error::other("what was written is not there"));
-    let (store, index) = cache.finish(new, "").ok_or_else(lost)?;
+    let mut new = cache.create().map_err(Fault::Spool)?;
+    layer::entries(&mut stream, &mut new, "", &limits, Kept::AllSmall)?;
+    let (store, index) = cache.finish(new, "")?;
     let mut tree = Tree::new();
-    tree.apply(Arc::new(store), index.entries)?;
+    tree.apply(Arc::new(store), index.entries, &limits)?;
     Ok(tree)
 }
 

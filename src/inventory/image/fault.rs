@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use crate::diag::Failure;
 
@@ -16,8 +17,10 @@ pub(super) enum Fault {
     TooLarge(String),
     /// It cannot be read.
     Read(io::Error),
-    /// What is kept of it cannot be written.
+    /// What is kept of it cannot be written to the folder for temporary files. A cache that cannot be written is none.
     Spool(io::Error),
+    /// What was written to that folder is not there.
+    Lost(PathBuf),
     /// Whoever brings it has said why.
     Said(Failure),
 }
@@ -55,6 +58,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Broken(what) | Self::Foreign(what, _) | Self::TooLarge(what) => f.write_str(what),
             Self::Read(error) | Self::Spool(error) => error.fmt(f),
+            Self::Lost(folder) => write!(f, "nothing whole in {}", folder.display()),
             Self::Said(failure) => failure.fmt(f),
         }
     }

@@ -3,7 +3,6 @@
 //! One thread reads, hashes and decompresses; another takes the archive apart and keeps what matters. Between them are a
 //! few buffers, so that memory does not depend on the layer's size.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,6 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::bytes::Bytes;
+use super::cache::New;
 use super::fault::Fault;
 use super::keep::{self, Kept};
 use super::store::{Item, Writer};
@@ -29,15 +29,41 @@ const LARGEST_WINDOW: u32 = 27;
 pub(super) struct Limits {
     bytes: u64,
     unpacked: AtomicU64,
+    most_entries: u64,
     entries: AtomicU64,
+    most_names: u64,
+    names: AtomicU64,
 }
 
 /// Entries of all layers together; the largest images have a tenth.
 const MOST_ENTRIES: u64 = 4_000_000;
+/// For so many entries there may be one folder that is none.
+const FOLDERS: u64 = 8;
+/// Bytes of their names and of what links name, which are held in memory; the largest images have a fifth.
+const MOST_NAMES: u64 = 200_000_000;
 
 impl Limits {
+    /// Limits for images that unpack to `bytes`. Where that is more than usual, so are the others.
     pub(super) fn new(bytes: u64) -> Self {
-        Self { bytes, unpacked: AtomicU64::new(0), entries: AtomicU64::new(0) }
+        let scaled = |usual: u64| usual.max(bytes / (super::MOST_UNPACKED / usual));
+        Self {
+            bytes,
+            unpacked: AtomicU64::new(0),
+            most_entries: scaled(MOST_ENTRIES),
+            entries: AtomicU64::new(0),
+            most_names: scaled(MOST_NAMES),
+            names: AtomicU64::new(0),
+        }
+    }
+
+    /// What is too much of an image that may unpack to so much.
+    fn usual(&self, what: &str) -> String {
+        format!("{what}, the most of an image of {} GB", self.bytes.max(super::MOST_UNPACKED) / 1_000_000_000)
+    }
+
+    /// What all layers together may unpack to, and a blob have, in bytes.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Counts bytes that were unpacked or that a file claims to have.
@@ -49,9 +75,32 @@ impl Limits {
         }
     }
 
-    pub(super) fn entries(&self, count: u64) -> Result<(), Fault> {
-        match self.entries.fetch_add(count, Ordering::Relaxed).saturating_add(count) > MOST_ENTRIES {
-            true => Err(Fault::TooLarge(format!("more than {MOST_ENTRIES} entries"))),
+    /// Counts an entry with names of so many bytes.
+    pub(super) fn entry(&self, names: usize) -> Result<(), Fault> {
+        let (most, names) = (self.most_names, names as u64);
+        if self.names.fetch_add(names, Ordering::Relaxed).saturating_add(names) > most {
+            return Err(Fault::TooLarge(
+                self.usual(&format!("the names of its entries take more than {} MB", most / 1_000_000)),
+            ));
+        }
+        match self.entries.fetch_add(1, Ordering::Relaxed) >= self.most_entries {
+            true => Err(Fault::TooLarge(self.usual(&format!("more than {} entries", self.most_entries)))),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts the entries of a layer that was read before.
+    pub(super) fn again(&self, entries: &[Item]) -> Result<(), Fault> {
+        entries.iter().try_for_each(|item| self.entry(item.path.0.len() + item.target.0.len()))
+    }
+
+    /// Whether there may be so many folders that no entry is.
+    pub(super) fn folders(&self, count: u64) -> Result<(), Fault> {
+        let most = self.most_entries / FOLDERS;
+        match count > most {
+            true => Err(Fault::TooLarge(
+                self.usual(&format!("its entries lie in more than {most} folders that are no entries")),
+            )),
             false => Ok(()),
         }
     }
@@ -73,7 +122,7 @@ pub(super) enum NamedBy {
 pub(super) fn read(
     blob: Box<dyn Read + Send + '_>,
     (digest, by): (&str, NamedBy),
-    store: &File,
+    store: &mut New,
     limits: &Limits,
     seen: &(dyn Fn(u64) + Sync),
 ) -> Result<(), Fault> {
@@ -81,7 +130,7 @@ pub(super) fn read(
         let (send, receive) = sync_channel(PARTS);
         let unpacking = scope.spawn(move || unpack(blob, by, &send, limits, seen));
         let mut stream = Stream { parts: receive, part: Vec::new(), at: 0 };
-        let kept = entries(&mut stream, store, limits, Kept::Judged);
+        let kept = entries(&mut stream, store, digest, limits, Kept::Judged);
         // A thread that has more to say than is listened to ends.
         let drained = kept.and_then(|()| io::copy(&mut stream, &mut io::sink()).map(drop).map_err(Fault::from));
         drop(stream);
@@ -209,11 +258,17 @@ impl Source for Stream {}
 ///
 /// # Errors
 /// An archive that is damaged or more than is allowed, or a disk that is full.
-pub(super) fn entries(stream: &mut impl Source, store: &File, limits: &Limits, kept_of: Kept) -> Result<(), Fault> {
-    let mut writer = Writer::new(store).map_err(Fault::Spool)?;
+pub(super) fn entries(
+    stream: &mut impl Source,
+    store: &mut New,
+    digest: &str,
+    limits: &Limits,
+    kept_of: Kept,
+) -> Result<(), Fault> {
+    let mut writer = Writer::new(store, digest).map_err(Fault::Spool)?;
     let mut tar = Tar::new(&mut *stream);
     while let Some(entry) = tar.next()? {
-        limits.entries(1)?;
+        limits.entry(entry.path.len() + entry.target.len())?;
         let mut kept = None;
         if entry.kind == Kind::File {
             // A sparse file may claim far more than its archive has.
@@ -231,5 +286,24 @@ pub(super) fn entries(stream: &mut impl Source, store: &File, limits: &Limits, k
             kept,
         });
     }
-    writer.finish().map_err(Fault::Spool)
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::image::MOST_UNPACKED;
+
+    /// With what may be unpacked there may be more entries and names, and never less than usual.
+    #[test]
+    fn limits_grow_together() {
+        let names = |unpacked: u64, bytes: usize| Limits::new(unpacked).entry(bytes).is_ok();
+        assert!(names(MOST_UNPACKED, 200_000_000) && !names(MOST_UNPACKED, 200_000_001));
+        assert!(names(1, 200_000_000) && !names(1, 200_000_001));
+        assert!(names(2 * MOST_UNPACKED, 400_000_000) && !names(2 * MOST_UNPACKED, 400_000_001));
+        assert!(names(u64::MAX, 1 << 40));
+        let limits = Limits::new(MOST_UNPACKED);
+        assert!(limits.entry(100_000_000).is_ok() && limits.entry(100_000_000).is_ok() && limits.entry(1).is_err());
+        assert!(limits.folders(500_000).is_ok() && limits.folders(500_001).is_err());
+    }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::config::Config;
 use super::fault::Fault;
-use super::{Blob, Blobs};
+use super::{Blob, Blobs, bound};
 
 /// Registries take manifests of at least 4 MiB (OCI distribution specification); larger ones are none, in bytes.
 pub(super) const LARGEST: u64 = 4 << 20;
@@ -218,9 +218,12 @@ fn small(blobs: &dyn Blobs, blob: &Blob) -> Result<Vec<u8>, Fault> {
 
 fn read(blobs: &dyn Blobs, blob: &Blob) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
-    blobs.open(blob)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(Fault::broken(format!("{} has more than {LARGEST} bytes", blob.words())));
-    }
-    Ok(bytes)
+    let too_large = || Fault::broken(format!("{} has more than {LARGEST} bytes", blob.words()));
+    let reader = bound::open(blobs, blob, LARGEST + 1).map_err(|fault| match fault {
+        Fault::TooLarge(_) => too_large(),
+        other => other,
+    })?;
+    let read = reader.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Fault::from);
+    read.map_err(|fault| fault.of(blob.words()))?;
+    if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
 }

@@ -2,6 +2,7 @@
 //! configuration. Nothing is unpacked: each layer is read once, and of its files stays what the rules look at.
 
 mod archive;
+mod bound;
 mod bytes;
 mod cache;
 mod captured;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use super::root::open_regular;
 use super::{parallel, shown};
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::digest::{fits, sha256};
 use archive::{Archive, Top};
 use cache::Cache;
 use fault::Fault;
@@ -160,14 +162,13 @@ impl Image {
         let (file, metadata) = open_regular(path).map_err(|error| named(Fault::Read(error)))?;
         let (cache, limits) = (Cache::new(None), Limits::new(options.most_unpacked));
         options.watch.start(1, None);
-        let new = cache.create().map_err(|error| named(Fault::Spool(error)))?;
-        let read = sif::read(file, new.file(), &limits, &|bytes| options.watch.read(bytes));
+        let mut new = cache.create().map_err(|error| named(Fault::Spool(error)))?;
+        let read = sif::read(file, &mut new, &limits, &|bytes| options.watch.read(bytes));
         options.watch.finish();
         let of_parts = read.map_err(named)?;
-        let lost = || named(Fault::Spool(io::Error::other("what was written is not there")));
-        let (store, index) = cache.finish(new, "").ok_or_else(lost)?;
+        let (store, index) = cache.finish(new, "").map_err(named)?;
         let mut tree = Tree::new();
-        tree.apply(Arc::new(store), index.entries).map_err(named)?;
+        tree.apply(Arc::new(store), index.entries, &limits).map_err(named)?;
         let layer = format!("{} bytes", metadata.len());
         let platform = of_parts.architecture.map(|architecture| format!("linux/{architecture}"));
         let (tree, config) = (Arc::new(tree), Config::of_platform(platform));
@@ -175,12 +176,21 @@ impl Image {
         Ok(Self { given: given.to_owned(), config, annotations, layers: vec![layer], tree, unread })
     }
 
-    /// Reads the image that `top`, an index or a manifest, leads to among `blobs`.
+    /// Reads the image that `top`, an index or a manifest and its digest where that is known, leads to among `blobs`.
     ///
     /// # Errors
     /// As [`of_archive`](Self::of_archive).
-    pub fn of_blobs(given: &str, top: &[u8], blobs: &dyn Blobs, options: &ImageOptions<'_>) -> Result<Self, Failure> {
+    pub fn of_blobs(
+        given: &str,
+        (top, digest): (&[u8], Option<&str>),
+        blobs: &dyn Blobs,
+        options: &ImageOptions<'_>,
+    ) -> Result<Self, Failure> {
         let limits = Limits::new(options.most_unpacked);
+        if let Some(digest) = digest.filter(|digest| !fits(digest, top)) {
+            let what = format!("its manifest has the digest {}, not {digest}, which it is named by", sha256(top));
+            return Err(failure(given, Fault::broken(what)));
+        }
         let manifest = Manifest::read(top, &options.choice, blobs);
         let image = manifest.and_then(|manifest| layers(given, manifest, blobs, limits, options));
         image.map_err(|fault| failure(given, fault))
@@ -226,7 +236,7 @@ fn layers(
     let mut stores: BTreeMap<&str, (Arc<Store>, Index)> = BTreeMap::new();
     for (layer, known) in distinct.iter().zip(cached) {
         if let Some((store, index)) = known {
-            limits.entries(index.entries.len() as u64)?;
+            limits.again(&index.entries)?;
             limits.bytes(index.unpacked)?;
             stores.insert(&layer.digest, (Arc::new(store), index));
         }
@@ -257,8 +267,13 @@ fn layers(
         let Some((store, index)) = stores.get_mut(layer.digest.as_str()) else { continue };
         let left = rest.entry(&layer.digest).or_default();
         *left -= 1;
-        let entries = if *left == 0 { std::mem::take(&mut index.entries) } else { index.entries.clone() };
-        tree.apply(Arc::clone(store), entries).map_err(|fault| fault.of(&format!("layer {}", number + 1)))?;
+        let entries = if *left == 0 {
+            std::mem::take(&mut index.entries)
+        } else {
+            limits.again(&index.entries)?;
+            index.entries.clone()
+        };
+        tree.apply(Arc::clone(store), entries, &limits).map_err(|fault| fault.of(&format!("layer {}", number + 1)))?;
     }
     Ok(Image {
         given: given.to_owned(),
@@ -277,11 +292,12 @@ fn one(
     limits: &Limits,
     watch: &dyn Watch,
 ) -> Result<(Store, Index), Fault> {
-    let new = cache.create().map_err(Fault::Spool)?;
+    let mut new = cache.create().map_err(Fault::Spool)?;
     // `docker save` names files; the configuration has the digests of what they unpack to.
     let by = if layer.place.is_some() { NamedBy::Content } else { NamedBy::Stored };
-    layer::read(blobs.open(layer)?, (&layer.digest, by), new.file(), limits, &|bytes| watch.read(bytes))?;
-    cache.finish(new, &layer.digest).ok_or_else(|| Fault::Spool(io::Error::other("what was written is not there")))
+    let blob = bound::open(blobs, layer, limits.most_bytes())?;
+    layer::read(blob, (&layer.digest, by), &mut new, limits, &|bytes| watch.read(bytes))?;
+    cache.finish(new, &layer.digest)
 }
 
 fn failure(given: &str, fault: Fault) -> Failure {
@@ -298,10 +314,15 @@ fn failure(given: &str, fault: Fault) -> Failure {
             "if it is to be so large, allow more: --max-unpacked GB",
         ),
         Fault::Read(error) => ("cannot-read", format!("{name} cannot be read: {error}"), "name an image that is there"),
-        Fault::Spool(error) => (
+        Fault::Spool(error) => {
+            let folder = std::env::temp_dir();
+            let message = format!("what is kept of {name} cannot be written to {}: {error}", folder.display());
+            ("cannot-write", message, "make room there, or name another folder: TMPDIR=FOLDER")
+        }
+        Fault::Lost(folder) => (
             "cannot-write",
-            format!("what is kept of {name} cannot be written: {error}"),
-            "make room in the folder for temporary files (TMPDIR) and in the cache (--cache-dir)",
+            format!("what is kept of {name} was written to {} and cannot be read again", folder.display()),
+            "name another folder: --cache-dir FOLDER, or TMPDIR=FOLDER",
         ),
     };
     if let Fault::Said(failure) = fault {

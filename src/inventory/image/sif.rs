@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use backhand::{BackhandError, FilesystemReader, InnerNode};
 
 use super::bytes::Bytes;
+use super::cache::New;
 use super::fault::Fault;
 use super::keep::{self, Kept};
 use super::layer::Limits;
@@ -75,13 +76,12 @@ pub(super) struct Parts {
 ///
 /// # Errors
 /// What is no such file, or is damaged.
-pub(super) fn read(file: File, store: &File, limits: &Limits, seen: &dyn Fn(u64)) -> Result<Parts, Fault> {
+pub(super) fn read(file: File, store: &mut New, limits: &Limits, seen: &dyn Fn(u64)) -> Result<Parts, Fault> {
     let (at, parts) = squashfs_at(&file)?;
     superblock(&file, at)?;
     let system = FilesystemReader::from_reader_with_offset(BufReader::new(file), at).map_err(damaged)?;
-    let mut writer = Writer::new(store).map_err(Fault::Spool)?;
+    let mut writer = Writer::new(store, "").map_err(Fault::Spool)?;
     for node in system.files() {
-        limits.entries(1)?;
         let path = node.fullpath.as_os_str().as_bytes().to_vec();
         let (mut kept, mut size, mut target) = (None, 0, Vec::new());
         let kind = match &node.inner {
@@ -104,9 +104,10 @@ pub(super) fn read(file: File, store: &File, limits: &Limits, seen: &dyn Fn(u64)
             InnerNode::NamedPipe | InnerNode::Socket => Kind::Pipe,
         };
         let mode = u32::from(node.header.permissions);
+        limits.entry(path.len() + target.len())?;
         writer.entry(Item { path: Bytes(path), kind, target: Bytes(target), size, mode, kept });
     }
-    writer.finish().map_err(Fault::Spool)?;
+    writer.finish()?;
     Ok(parts)
 }
 

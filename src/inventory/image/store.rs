@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::bytes::Bytes;
+use super::cache::New;
+use super::fault::Fault;
 use super::tar::Kind;
 use crate::elf::ReadAt;
 
@@ -21,12 +23,17 @@ const CHUNK: usize = 128 << 10;
 const LEVEL: i32 = 1;
 /// Place and length of the index, packed and not, and the CRC-32 of all before it.
 const FOOTER: usize = 8 + 8 + 8 + 4;
+/// Changes with what is kept of a layer, and with how; what another release kept may not be what this one asks for.
+pub(super) const FORMAT: &str = concat!("images-v2-", env!("CARGO_PKG_VERSION"));
 /// An index beyond this is damage, in bytes.
 const LARGEST_INDEX: u64 = 1 << 30;
 
 /// What is known of a layer.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Index {
+    /// [`FORMAT`], and the digest of the layer: a store that is somewhere else than it was put is none.
+    format: String,
+    digest: String,
     /// Its entries, in the order of the archive.
     pub(super) entries: Vec<Item>,
     /// Its files of which anything is kept.
@@ -60,7 +67,7 @@ struct Kept {
 
 /// Writes a store.
 pub(super) struct Writer<'f> {
-    file: BufWriter<&'f File>,
+    file: BufWriter<&'f mut New>,
     compressor: Compressor<'static>,
     at: u64,
     sum: crc32fast::Hasher,
@@ -71,13 +78,14 @@ pub(super) struct Writer<'f> {
 }
 
 impl<'f> Writer<'f> {
-    pub(super) fn new(file: &'f File) -> io::Result<Self> {
+    /// Writes the store of the layer that `digest` names.
+    pub(super) fn new(file: &'f mut New, digest: &str) -> io::Result<Self> {
         Ok(Self {
             file: BufWriter::with_capacity(CHUNK, file),
             compressor: Compressor::new(LEVEL)?,
             at: 0,
             sum: crc32fast::Hasher::new(),
-            index: Index::default(),
+            index: Index { format: FORMAT.into(), digest: digest.into(), ..Index::default() },
             pending: Vec::with_capacity(CHUNK),
             chunks: Vec::new(),
         })
@@ -117,9 +125,16 @@ impl<'f> Writer<'f> {
     }
 
     /// Writes the index; what is written is complete then.
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        let index = rmp_serde::to_vec(&self.index).map_err(io::Error::other)?;
-        let packed = self.compressor.compress(&index)?;
+    pub(super) fn finish(mut self) -> Result<(), Fault> {
+        let index = rmp_serde::to_vec(&std::mem::take(&mut self.index)).map_err(io::Error::other)?;
+        if index.len() as u64 > LARGEST_INDEX {
+            return Err(Fault::broken(format!("what describes its entries has more than {LARGEST_INDEX} bytes")));
+        }
+        self.end(&index).map_err(Fault::Spool)
+    }
+
+    fn end(mut self, index: &[u8]) -> io::Result<()> {
+        let packed = self.compressor.compress(index)?;
         let (at, length) = (self.at, packed.len() as u64);
         self.write(&packed)?;
         for number in [at, length, index.len() as u64] {
@@ -152,8 +167,8 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens a store and gives the entries of its layer; `None` if it is not whole.
-    pub(super) fn open(file: File) -> Option<(Self, Index)> {
+    /// Opens the store of the layer that `digest` names and gives its entries; `None` if it is not whole, or of another.
+    pub(super) fn open(file: File, digest: &str) -> Option<(Self, Index)> {
         let length = file.metadata().ok()?.len();
         let body = length.checked_sub(FOOTER as u64)?;
         let mut footer = [0; FOOTER];
@@ -170,6 +185,9 @@ impl Store {
         file.read_exact_at(&mut bytes, at).ok()?;
         let bytes = zstd::bulk::decompress(&bytes, unpacked as usize).ok()?;
         let mut index: Index = rmp_serde::from_slice(&bytes).ok()?;
+        if index.format != FORMAT || index.digest != digest {
+            return None;
+        }
         let files = std::mem::take(&mut index.files);
         Some((Self { file, files }, index))
     }

@@ -5,24 +5,29 @@
 //! an entry are followed inside the image, an entry takes the place of whatever is there unless both are folders, and a
 //! whiteout hides what lower layers have, whatever its place among the entries of its own.
 
+mod asked;
+
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::fault::Fault;
-use super::store::{Item, KeptFile, Store};
+use super::layer::Limits;
+use super::store::{Item, Store};
 use super::tar::Kind;
-use crate::inventory::file::OpenFile;
-use crate::inventory::root::{self, FileKind, Look};
+use crate::inventory::root;
 
 /// Names that hide others, and the one that hides all.
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
 /// As many links as are followed on the way to one entry.
 const LINKS: usize = 255;
+/// Names that links lead through on the way to all entries together: so many, and so many for each entry. Archives name
+/// their entries by paths without links, but for the few that a lower layer has.
+const DETOUR: u64 = 1 << 20;
+const DETOUR_OF_ENTRY: u64 = 100;
 /// Longer names do not exist under Linux, in bytes (NAME_MAX).
 const LONGEST_NAME: usize = 255;
 /// As deep as paths under Linux go: PATH_MAX in names of one letter.
@@ -33,6 +38,21 @@ const DEEPEST: usize = 2048;
 pub struct Tree {
     nodes: Vec<Node>,
     layers: Vec<Arc<Store>>,
+    /// The folder that was last looked for: entries of a folder follow each other.
+    recent: Option<Recent>,
+    /// How many names links may still lead through.
+    detour: u64,
+    /// Folders that no entry is, but lies in.
+    made: u64,
+}
+
+/// Where the names of an archive led.
+#[derive(Debug)]
+struct Recent {
+    given: Vec<u8>,
+    folder: Arc<[Box<[u8]>]>,
+    /// Its node, once it is known to be one in which this layer has something.
+    touched: Option<usize>,
 }
 
 /// A file, by whatever names.
@@ -42,6 +62,8 @@ struct Node {
     mode: u32,
     /// Number of the layer that it is from.
     layer: u16,
+    /// Of a folder, the last layer below which it has nothing: its own, or one that hid what lower ones have.
+    bare: u16,
 }
 
 #[derive(Debug)]
@@ -67,33 +89,36 @@ struct Name {
 
 /// Where an entry goes: the folder that it lies in, and its name there.
 struct Place {
-    folder: Vec<Box<[u8]>>,
+    folder: Arc<[Box<[u8]>]>,
     name: Box<[u8]>,
 }
 
 impl Tree {
     pub(super) fn new() -> Self {
-        let root = Node { content: Content::Folder(BTreeMap::new()), mode: 0o755, layer: 0 };
-        Self { nodes: vec![root], layers: Vec::new() }
+        let root = Node { content: Content::Folder(BTreeMap::new()), mode: 0o755, layer: 0, bare: 0 };
+        Self { nodes: vec![root], layers: Vec::new(), recent: None, detour: DETOUR, made: 0 }
     }
 
     /// Lays a layer over those that are there.
     ///
     /// # Errors
-    /// Entries that cannot be put anywhere, as on a disk.
-    pub(super) fn apply(&mut self, store: Arc<Store>, entries: Vec<Item>) -> Result<(), Fault> {
+    /// Entries that cannot be put anywhere, as on a disk; more folders on the way to them than there may be.
+    pub(super) fn apply(&mut self, store: Arc<Store>, entries: Vec<Item>, limits: &Limits) -> Result<(), Fault> {
         let layer = u16::try_from(self.layers.len()).map_err(|_| Fault::broken("more than 65,536 layers".into()))?;
         self.layers.push(store);
-        for item in entries {
-            let name = || format!("the entry {}", String::from_utf8_lossy(&item.path.0));
-            let named = name();
-            self.add(item, layer).map_err(|fault| fault.of(&named))?;
+        self.recent = None;
+        for mut item in entries {
+            let path = std::mem::take(&mut item.path.0);
+            self.detour = self.detour.saturating_add(DETOUR_OF_ENTRY);
+            let added = self.add(&path, item, layer).and_then(|()| limits.folders(self.made));
+            added.map_err(|fault| fault.of(&format!("the entry {}", String::from_utf8_lossy(&path))))?;
         }
+        self.recent = None;
         Ok(())
     }
 
-    fn add(&mut self, item: Item, layer: u16) -> Result<(), Fault> {
-        let Some(place) = self.place(&item.path.0)? else {
+    fn add(&mut self, path: &[u8], item: Item, layer: u16) -> Result<(), Fault> {
+        let Some(place) = self.place(path)? else {
             return match item.kind {
                 Kind::Folder => {
                     self.nodes[0].mode = item.mode;
@@ -103,6 +128,8 @@ impl Tree {
             };
         };
         if let Some(hidden) = place.name.strip_prefix(WHITEOUT) {
+            // A link or a folder may be gone.
+            self.recent = None;
             match &*place.name == OPAQUE {
                 true => self.hide_all(&place, layer),
                 false => self.hide(&place, hidden, layer),
@@ -112,7 +139,10 @@ impl Tree {
         if place.name.len() > LONGEST_NAME {
             return Err(Fault::broken(format!("a name of more than {LONGEST_NAME} bytes")));
         }
-        let folder = self.make_folders(&place.folder, layer)?;
+        let folder = match self.recent.as_ref().and_then(|recent| recent.touched) {
+            Some(folder) => folder,
+            None => self.make_folders(&place.folder, layer)?,
+        };
         let there = self.child(folder, &place.name);
         let both_folders =
             item.kind == Kind::Folder && there.is_some_and(|at| matches!(self.nodes[at].content, Content::Folder(_)));
@@ -124,12 +154,22 @@ impl Tree {
             if let Content::Folder(names) = &mut self.nodes[folder].content {
                 names.remove(&place.name);
             }
+            // The way to other entries may be another now.
+            let turns = |at: usize| matches!(self.nodes[at].content, Content::Folder(_) | Content::Link(_));
+            if item.kind == Kind::Link || item.kind == Kind::HardLink || there.is_some_and(turns) {
+                self.recent = None;
+            }
             self.make(item, layer)?
         };
         if let Content::Folder(names) = &mut self.nodes[folder].content {
             names.insert(place.name.clone(), Name { node: node as u32, layer });
         }
-        self.touch(&place.folder, layer);
+        if self.recent.as_ref().is_none_or(|recent| recent.touched.is_none()) {
+            self.touch(&place.folder, layer);
+        }
+        if let Some(recent) = self.recent.as_mut().filter(|recent| Arc::ptr_eq(&recent.folder, &place.folder)) {
+            recent.touched = Some(folder);
+        }
         Ok(())
     }
 
@@ -143,14 +183,16 @@ impl Tree {
             Kind::Pipe => Content::Pipe,
             Kind::Device => Content::Device,
         };
-        self.nodes.push(Node { content, mode: item.mode, layer });
+        self.nodes.push(Node { content, mode: item.mode, layer, bare: layer });
         Ok(self.nodes.len() - 1)
     }
 
     /// The file that a hard link names; the link itself where that is a symbolic one.
-    fn linked(&self, target: &[u8]) -> Result<usize, Fault> {
+    fn linked(&mut self, target: &[u8]) -> Result<usize, Fault> {
         let missing = || Fault::broken(format!("it is a link to {}, which is not there", shown(target)));
         let place = self.place(target)?.ok_or_else(missing)?;
+        // That was another folder than the entry's.
+        self.recent = None;
         let node = self.folder(&place.folder).and_then(|folder| self.child(folder, &place.name)).ok_or_else(missing)?;
         match self.nodes[node].content {
             Content::Folder(_) => Err(Fault::broken(format!("it is a hard link to the folder {}", shown(target)))),
@@ -159,7 +201,7 @@ impl Tree {
     }
 
     /// Where a path of an archive leads: links on the way are followed, its last name is not; `None` for the root.
-    fn place(&self, path: &[u8]) -> Result<Option<Place>, Fault> {
+    fn place(&mut self, path: &[u8]) -> Result<Option<Place>, Fault> {
         // What goes up is taken off before links are looked at, and never leaves the image.
         let mut names: Vec<&[u8]> = Vec::new();
         for part in path.split(|byte| *byte == b'/') {
@@ -170,11 +212,24 @@ impl Tree {
             }
         }
         let Some(name) = names.pop() else { return Ok(None) };
-        Ok(Some(Place { folder: self.follow(&names)?, name: name.into() }))
+        let given = names.join(&b'/');
+        let folder = match self.recent.take() {
+            Some(recent) if recent.given == given => {
+                let folder = Arc::clone(&recent.folder);
+                self.recent = Some(recent);
+                folder
+            }
+            _ => {
+                let folder: Arc<[Box<[u8]>]> = self.follow(&names)?.into();
+                self.recent = Some(Recent { given, folder: Arc::clone(&folder), touched: None });
+                folder
+            }
+        };
+        Ok(Some(Place { folder, name: name.into() }))
     }
 
     /// The folder that names lead to, without links; what is not there yet stays as it is named.
-    fn follow(&self, names: &[&[u8]]) -> Result<Vec<Box<[u8]>>, Fault> {
+    fn follow(&mut self, names: &[&[u8]]) -> Result<Vec<Box<[u8]>>, Fault> {
         let mut at: Vec<(Box<[u8]>, Option<usize>)> = Vec::new();
         let mut rest: Vec<Box<[u8]>> = names.iter().rev().map(|name| (*name).into()).collect();
         let mut links = 0;
@@ -194,7 +249,12 @@ impl Tree {
                     at.clear();
                 }
                 let parts = target.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+                let before = rest.len();
                 rest.extend(parts.rev().map(Box::from));
+                let more = (rest.len() - before) as u64 + 1;
+                self.detour = self.detour.checked_sub(more).ok_or_else(|| {
+                    Fault::broken("the links on the way to its entries lead through too many folders".into())
+                })?;
             } else {
                 at.push((name, node));
             }
@@ -224,8 +284,14 @@ impl Tree {
             at = match self.child(at, name) {
                 Some(node) => node,
                 None => {
-                    self.nodes.push(Node { content: Content::Folder(BTreeMap::new()), mode: 0o755, layer });
+                    self.nodes.push(Node {
+                        content: Content::Folder(BTreeMap::new()),
+                        mode: 0o755,
+                        layer,
+                        bare: layer,
+                    });
                     let node = self.nodes.len() - 1;
+                    self.made += 1;
                     if let Content::Folder(children) = &mut self.nodes[at].content {
                         children.insert(name.clone(), Name { node: node as u32, layer });
                     }
@@ -255,7 +321,7 @@ impl Tree {
         let Some(folder) = self.folder(&place.folder) else { return };
         let Content::Folder(names) = &mut self.nodes[folder].content else { return };
         match names.get(hidden).copied() {
-            Some(name) if name.layer == layer => self.hide_below(name.node as usize, layer),
+            Some(name) if name.layer == layer => drop(self.hide_below(name.node as usize, layer)),
             Some(_) => drop(names.remove(hidden)),
             None => {}
         }
@@ -268,86 +334,64 @@ impl Tree {
         }
     }
 
-    fn hide_below(&mut self, folder: usize, layer: u16) {
+    /// Gives how many names were looked at.
+    fn hide_below(&mut self, folder: usize, layer: u16) -> usize {
+        let mut looked_at = 0;
         let mut rest = vec![folder];
         while let Some(folder) = rest.pop() {
-            if let Content::Folder(names) = &mut self.nodes[folder].content {
+            // What this layer adds is of this layer, and need not be looked at again.
+            let node = &mut self.nodes[folder];
+            if std::mem::replace(&mut node.bare, layer) == layer {
+                continue;
+            }
+            if let Content::Folder(names) = &mut node.content {
+                looked_at += names.len();
                 names.retain(|_, name| name.layer == layer);
                 rest.extend(names.values().map(|name| name.node as usize));
             }
         }
-    }
-
-    /// The number of the layer that a file is from, the lowest being 0; the path has no links.
-    pub fn layer(&self, path: &Path) -> Option<usize> {
-        self.node(path).ok().map(|node| usize::from(self.nodes[node].layer))
-    }
-
-    fn node(&self, path: &Path) -> io::Result<usize> {
-        let mut at = 0;
-        for part in path.components() {
-            let name = match part {
-                Component::Normal(name) => name,
-                Component::RootDir => continue,
-                _ => return Err(io::ErrorKind::InvalidInput.into()),
-            };
-            let Content::Folder(names) = &self.nodes[at].content else {
-                return Err(io::ErrorKind::NotADirectory.into());
-            };
-            at = names.get(name.as_bytes()).ok_or(io::ErrorKind::NotFound)?.node as usize;
-        }
-        Ok(at)
-    }
-}
-
-/// As [`Root`](crate::inventory::Root) asks for them, by paths without links on the way.
-impl Tree {
-    pub(in crate::inventory) fn look(&self, path: &Path) -> io::Result<Look> {
-        let number = self.node(path)?;
-        let node = &self.nodes[number];
-        let size = match &node.content {
-            Content::File { size, .. } => *size,
-            Content::Link(target) => target.len() as u64,
-            _ => 0,
-        };
-        Ok(Look { kind: node.kind(), size, mode: node.mode, inode: (0, number as u64 + 1) })
-    }
-
-    pub(in crate::inventory) fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
-        match &self.nodes[self.node(path)?].content {
-            Content::Link(target) => Ok(PathBuf::from(OsStr::from_bytes(target))),
-            _ => Err(io::ErrorKind::InvalidInput.into()),
-        }
-    }
-
-    pub(in crate::inventory) fn entries(&self, path: &Path) -> io::Result<Vec<(OsString, FileKind)>> {
-        let Content::Folder(names) = &self.nodes[self.node(path)?].content else {
-            return Err(io::ErrorKind::NotADirectory.into());
-        };
-        let kind = |at: &Name| self.nodes[at.node as usize].kind();
-        Ok(names.iter().map(|(name, at)| (OsString::from_vec(name.to_vec()), kind(at))).collect())
-    }
-
-    pub(in crate::inventory) fn open(&self, path: &Path) -> io::Result<OpenFile> {
-        let node = &self.nodes[self.node(path)?];
-        let Content::File { size, kept } = &node.content else { return Err(root::not_a_file(node.kind())) };
-        let kept = kept.and_then(|file| self.layers.get(usize::from(node.layer))?.kept(file));
-        Ok(OpenFile::of_image(kept.unwrap_or_else(|| KeptFile::nothing(*size))))
-    }
-}
-
-impl Node {
-    fn kind(&self) -> FileKind {
-        match self.content {
-            Content::Folder(_) => FileKind::Folder,
-            Content::File { .. } => FileKind::File,
-            Content::Link(_) => FileKind::Link,
-            Content::Pipe => FileKind::Pipe,
-            Content::Device => FileKind::Device,
-        }
+        looked_at
     }
 }
 
 fn shown(path: &[u8]) -> String {
     root::shown(Path::new(OsStr::from_bytes(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::image::bytes::Bytes;
+
+    fn add(tree: &mut Tree, path: &str, layer: u16) {
+        let (target, size) = (Bytes(Vec::new()), 0);
+        let item = Item { path: Bytes(path.into()), kind: Kind::File, target, size, mode: 0o644, kept: None };
+        tree.add(path.as_bytes(), item, layer).unwrap();
+    }
+
+    /// However many marks a layer has, and wherever.
+    #[test]
+    fn what_a_layer_hid_it_does_not_look_at_again() {
+        let mut tree = Tree::new();
+        for name in 0..100 {
+            add(&mut tree, &format!("d/e/{name}"), 0);
+            add(&mut tree, &format!("d/f/{name}"), 0);
+        }
+        add(&mut tree, "d/e/.wh..wh..opq", 1);
+        add(&mut tree, "d/e/new", 1);
+        let folder = |tree: &Tree, path: &str| tree.node(Path::new(path)).unwrap();
+        let d = folder(&tree, "d");
+        // The folders e and f; f goes with all that is in it.
+        assert_eq!(tree.hide_below(d, 1), 2);
+        for name in 0..100 {
+            add(&mut tree, &format!("d/e/{name}"), 1);
+        }
+        let e = folder(&tree, "d/e");
+        assert_eq!((tree.hide_below(d, 1), tree.hide_below(e, 1)), (0, 0));
+        assert_eq!(
+            (tree.entries(Path::new("d")).unwrap().len(), tree.entries(Path::new("d/e")).unwrap().len()),
+            (1, 101)
+        );
+        assert_eq!(tree.hide_below(0, 2), 1);
+    }
 }

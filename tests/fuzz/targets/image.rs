@@ -50,9 +50,9 @@ fuzz_target!(|bytes: &[u8]| {
                 digest(config.as_bytes()),
                 digest(bytes)
             );
-            Image::of_blobs("any", top.as_bytes(), &One(bytes, config), &options)
+            Image::of_blobs("any", (top.as_bytes(), None), &One(bytes, config), &options)
         }
-        1 => Image::of_blobs("any", bytes, &One(bytes, String::new()), &options),
+        1 => Image::of_blobs("any", (bytes, None), &One(bytes, String::new()), &options),
         kind => {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let path = folder.path().join("image");

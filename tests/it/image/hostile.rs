@@ -1,10 +1,11 @@
 //! Images that mean harm, or are broken: each ends with one sentence, nothing is written, nothing goes on for ever.
 
 use std::fs;
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use gpulock::diag::{Class, Failure};
-use gpulock::inventory::image::{Image, ImageOptions};
+use gpulock::inventory::image::{Blob, Blobs, Image, ImageOptions};
 use gpulock::inventory::{Inventory, Options};
 use serde_json::json;
 
@@ -160,6 +161,133 @@ fn a_hundred_thousand_entries() {
     let made = Made { layers: vec![many], start: json!({}), history: Vec::new() };
     made.layout(folder.path(), Packed::Zstd);
     assert_eq!(super::semantics::files(&layout(folder.path(), None).unwrap().root), ["n (0)"]);
+}
+
+/// Long ways are walked once for the entries that share them, and not without end for others.
+#[test]
+fn ways_through_many_links() {
+    let mut layer = Layer::default().folder("d");
+    for step in 0..250 {
+        let next = if step < 249 { format!("l{}", step + 1) } else { "d".into() };
+        layer = layer.link(&format!("l{step}"), &format!("{}{next}", "x/../".repeat(700)));
+    }
+    let (mut shared, mut turning) = (layer.clone(), layer);
+    for number in 0..20 {
+        shared = shared.file(&format!("l0/{number}.py"), "");
+        turning = turning.file(&format!("l0/{number}.py"), "").link("turn", "nowhere");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    Made::of(&[shared]).layout(folder.path(), Packed::Zstd);
+    let found = super::semantics::files(&layout(folder.path(), None).unwrap().root);
+    assert_eq!(found.iter().filter(|line| line.starts_with("d/")).count(), 20, "{found:?}");
+    assert_said(&refused(&[turning]), &["the links on the way to its entries lead through too many folders"]);
+}
+
+/// An entry makes thousands of them.
+#[test]
+fn folders_that_no_entry_names() {
+    let deep = "a/".repeat(2000);
+    let mut tar = Vec::new();
+    for number in 0..251 {
+        let whole = Layer::default().file(&format!("{number}/{deep}f"), "").tar();
+        tar.extend_from_slice(&whole[..whole.len() - 1024]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    Made { layers: vec![tar], start: json!({}), history: Vec::new() }.layout(folder.path(), Packed::Zstd);
+    let said = said(layout(folder.path(), None));
+    assert!(
+        said.starts_with("image-too-large") && said.contains("in more than 500000 folders that are no entries"),
+        "{said}"
+    );
+}
+
+#[test]
+fn names_that_take_all_memory() {
+    let (path, target) = (format!("{}/", "p".repeat(250)).repeat(16), "t".repeat(4000));
+    let one = Layer::default().link(&format!("{path}f"), &target).tar();
+    let one = &one[..one.len() - 1024];
+    let folder = tempfile::tempdir().unwrap();
+    let tar = one.repeat(25_010);
+    Made { layers: vec![tar], start: json!({}), history: Vec::new() }.layout(folder.path(), Packed::Zstd);
+    let Err(failure) = layout(folder.path(), None) else { panic!("it is read") };
+    let text = failure.to_string();
+    assert!(text.contains("the names of its entries take more than 200 MB"), "{text}");
+    assert!(failure.diagnostics[0].fix.as_ref().unwrap().contains("--max-unpacked"), "{text}");
+}
+
+/// Blobs whose layer goes on for as long as it is read.
+struct Endless<'a> {
+    config: &'a [u8],
+    part: &'a [u8],
+}
+
+impl Blobs for Endless<'_> {
+    fn open(&self, blob: &Blob) -> io::Result<Box<dyn Read + Send + '_>> {
+        if blob.digest == format!("sha256:{}", sha256(self.config)) {
+            return Ok(Box::new(self.config));
+        }
+        let parts = self.part.repeat((50 << 20) / self.part.len());
+        let end = io::Error::other("it was read for ever");
+        Ok(Box::new(Cursor::new(parts).chain(Fails(Some(end)))))
+    }
+}
+
+struct Fails(Option<io::Error>);
+
+impl Read for Fails {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(self.0.take().unwrap_or_else(|| io::Error::other("again")))
+    }
+}
+
+#[test]
+fn blobs_without_end_are_cut_at_their_size() {
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let config = json!({"rootfs": {"diff_ids": [digest]}}).to_string();
+    let read = |part: &[u8], size: Option<u64>, named: Option<&str>| {
+        let config_size = config.len();
+        let of_config = json!({"digest": format!("sha256:{}", sha256(config.as_bytes())), "size": config_size});
+        let mut layer = json!({"digest": digest});
+        if let Some(size) = size {
+            layer["size"] = json!(size);
+        }
+        let top = json!({"config": of_config, "layers": [layer]}).to_string();
+        let options = ImageOptions { most_unpacked: 10_000_000, ..options(None) };
+        let blobs = Endless { config: config.as_bytes(), part };
+        let read = Image::of_blobs("x", (top.as_bytes(), named), &blobs, &options);
+        said(read.map(|image| Inventory::of_image(image, &Options::default())))
+    };
+    // Frames that are to be skipped, and members with nothing in them: nothing comes out of them, however many there are.
+    let mut skipped = b"\x50\x2a\x4d\x18\0\0\x01\0".to_vec();
+    skipped.resize(8 + (1 << 16), 0);
+    for part in [&skipped[..], &Packed::Gzip.pack(b"")] {
+        assert_said(&read(part, Some(300_000), None), &["does not end after the 300000 bytes that its manifest says"]);
+        assert_said(&read(part, None, None), &["does not end after 10000000 bytes"]);
+    }
+    let larger = read(&skipped, Some(10_000_001), None);
+    assert!(
+        larger.starts_with("image-too-large") && larger.contains("has 10000001 bytes, more than 10000000"),
+        "{larger}"
+    );
+    let other = format!("sha256:{}", "2".repeat(64));
+    assert_said(&read(&skipped, None, Some(&other)), &["its manifest has the digest sha256:", &other]);
+}
+
+/// In a layout, too; a configuration as well.
+#[test]
+fn files_that_are_longer_than_their_descriptors() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Made::of(&[Layer::default().file("a.py", "a")]);
+    made.layout(folder.path(), Packed::Plain);
+    let config = folder.path().join("blobs/sha256").join(sha256(made.config().to_string().as_bytes()));
+    let layer = folder.path().join("blobs/sha256").join(sha256(&made.layers[0]));
+    for (path, blob) in [(config, "sha256:"), (layer, "layer sha256:")] {
+        let before = fs::read(&path).unwrap();
+        fs::write(&path, [&before[..], b" "].concat()).unwrap();
+        assert_said(&said(layout(folder.path(), None)), &[blob, "does not end after the", "that its manifest says"]);
+        fs::write(&path, before).unwrap();
+    }
+    assert!(layout(folder.path(), None).is_ok());
 }
 
 #[test]

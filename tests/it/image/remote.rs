@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha512};
+
 use super::make::{Layer, Made, Packed, sha256};
 use crate::cli::program::Place;
 use crate::registry::server::{Reply, Seen, Server, ranged, reply};
@@ -54,10 +56,18 @@ fn at(image: &Image, seen: &Seen) -> Reply {
 }
 
 fn run(answer: impl Fn(&Image, &Seen) -> Reply + Send + Sync + 'static) -> (Server, crate::cli::program::Ran) {
+    run_named(":1", answer)
+}
+
+/// The same of an image with another tag or digest.
+fn run_named(
+    tag: &str,
+    answer: impl Fn(&Image, &Seen) -> Reply + Send + Sync + 'static,
+) -> (Server, crate::cli::program::Ran) {
     let image = Arc::new(image());
     let server = Server::start(move |seen| answer(&image, seen));
     let place = Place::empty();
-    let subject = format!("registry:{}/a/b:1", server.url.trim_start_matches("http://"));
+    let subject = format!("registry:{}/a/b{tag}", server.url.trim_start_matches("http://"));
     let ran = place.run(&["verify", &subject]);
     (server, ran)
 }
@@ -115,4 +125,83 @@ fn what_is_not_what_it_is_named_by_is_refused() {
     ran.code(2).says(&["error[image-registry]", "larger than 4194304 bytes"]);
     let (_, ran) = run(|_, _| reply(403, "", ""));
     ran.code(2).says(&["error[image-unauthorized]"]);
+}
+
+/// By its digest an image is that image or none, whatever the registry says.
+#[test]
+fn a_digest_is_that_of_the_manifest() {
+    let own = image().manifest;
+    let sha512 = data_encoding::HEXLOWER.encode(&Sha512::digest(&own));
+    let names = [format!("@sha256:{}", sha256(&own)), format!("@sha512:{sha512}"), format!(":1@sha512:{sha512}")];
+    let manifest = |image: &Image, seen: &Seen| match seen.path.contains("/manifests/") {
+        true => reply(200, "", image.manifest.clone()),
+        false => at(image, seen),
+    };
+    for name in &names {
+        run_named(name, manifest).1.code(3);
+        let (_, ran) = run_named(name, move |image, seen| {
+            let mut answer = manifest(image, seen);
+            if seen.path.contains("/manifests/") {
+                answer.body.push(b' ');
+                let asked = seen.path.rsplit('/').next().unwrap().to_owned();
+                answer = answer.header("Docker-Content-Digest", asked);
+            }
+            answer
+        });
+        ran.code(2).says(&["error[image-digest-mismatch]", "it was asked for sha"]);
+    }
+    for lie in [format!("sha256:{}", "0".repeat(64)), "zz".into(), format!("sha512:{}", "0".repeat(128))] {
+        let (_, ran) = run_named(":1", move |image, seen| manifest(image, seen).header("Docker-Content-Digest", &*lie));
+        ran.code(2).says(&["error[image-digest-mismatch]", "the registry says"]);
+    }
+    for malformed in ["@sha256:zz", "@sha256:", "@", "@sha512:00", &names[0][..70], &names[0].to_uppercase()] {
+        let (server, ran) = run_named(malformed, manifest);
+        ran.code(2).says(&["error[image-name]"]);
+        assert!(server.seen().is_empty());
+    }
+}
+
+/// A byte more each time is no progress.
+#[test]
+fn a_blob_that_comes_byte_by_byte_is_given_up() {
+    let (server, ran) = run(|image, seen| {
+        let answer = at(image, seen);
+        let cut = seen.path.contains("/blobs/")
+            && seen.before < 100
+            && image.blobs.values().any(|blob| blob.len() > 100_000 && seen.path.ends_with(&sha256(blob)));
+        Reply { cut: cut.then_some(1), ..answer }
+    });
+    ran.code(2).says(&["error[image-registry]", "broke off after", "without much more"]);
+    assert!(server.seen().iter().filter(|seen| seen.path.contains("/blobs/")).count() < 20);
+}
+
+#[test]
+fn a_blob_without_end_is_cut_at_its_size() {
+    let (_, ran) = run(|image, seen| {
+        let mut answer = at(image, seen);
+        if answer.body.len() > 100_000 {
+            answer.body.resize(answer.body.len() + 1, 0);
+        }
+        answer
+    });
+    ran.code(2).says(&["error[image-unreadable]", "does not end after the", "bytes that its manifest says"]);
+}
+
+#[test]
+fn how_the_connection_ends_behind_a_whole_blob_does_not_matter() {
+    let (server, ran) = run(|image, seen| {
+        let answer = at(image, seen);
+        match seen.path.contains("/blobs/") {
+            // It promises more than there is, and closes.
+            true => {
+                let whole = answer.body.len();
+                let mut answer = answer;
+                answer.body.push(0);
+                Reply { cut: Some(whole), ..answer }
+            }
+            false => answer,
+        }
+    });
+    ran.code(3);
+    assert!(server.seen().iter().all(|seen| !seen.headers.contains_key("range")));
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::layout;
 use super::make::{Layer, Made, Packed, sha256};
 use super::semantics::files;
+use crate::cli::program::{Place, Ran};
 
 fn stores(cache: &Path) -> Vec<PathBuf> {
     let folder = fs::read_dir(cache).unwrap().next().unwrap().unwrap().path();
@@ -77,4 +78,30 @@ fn a_cache_that_cannot_be_written_is_done_without() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     assert_eq!(files(&layout(folder.path(), Some(&file)).unwrap().root), ["a.py a1"]);
+}
+
+/// A store under another's name is not taken for it.
+#[test]
+fn a_store_says_what_it_is_of() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    Made::of(&[Layer::default().file("a.py", "a1"), Layer::default().file("b.py", "b1")])
+        .layout(folder.path(), Packed::Zstd);
+    let read = || files(&layout(folder.path(), Some(cache.path())).unwrap().root);
+    let expected = ["a.py a1", "b.py b1"];
+    assert_eq!(read(), expected);
+    let [one, other] = &stores(cache.path())[..] else { panic!() };
+    let good = fs::read(one).unwrap();
+    fs::copy(other, one).unwrap();
+    assert_eq!(read(), expected);
+    assert_eq!(fs::read(one).unwrap(), good);
+}
+
+#[test]
+fn what_cannot_be_written_is_said_with_its_folder() {
+    let place = Place::empty();
+    let library = [b"\x7fELF".as_slice(), &vec![0; 9 << 20]].concat();
+    Made::of(&[Layer::default().bytes("usr/lib/libx.so", 0o755, &library)]).layout(&place.path("made"), Packed::Zstd);
+    let mut command = place.command(&["verify", "oci:made"]);
+    let ran = Ran::of(command.env("TMPDIR", "/nonexistent/folder").output().unwrap());
+    ran.code(2).says(&["error[cannot-write]", "/nonexistent/folder", "name another folder: TMPDIR=FOLDER"]);
 }
