@@ -9,7 +9,7 @@ use std::path::Path;
 /// Rows of modules, the lowest first.
 const LAYERS: &[&[&str]] = &[
     &["version", "diag"],
-    &["python", "file", "dockerfile"],
+    &["python", "file", "dockerfile", "digest"],
     &["manifest", "matrix", "elf"],
     &["resolve", "registry", "inventory"],
     &["lock", "link"],
