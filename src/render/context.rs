@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::options::Options;
 use super::{quote, requirements};
 use crate::lock::{Code, Image, Lock, Reference, SLIM, Target, Tier};
+use crate::python::PythonVersion;
 use crate::version::{Capability, Driver};
 
 /// The values of a template.
@@ -46,6 +47,8 @@ struct TargetValues<'l> {
     python_minor: String,
     /// `cp311`, `cp313t`.
     python_tag: String,
+    /// The ABI of that: `cp311`, `cp313t`, `cp37m`.
+    python_abi: String,
     torch: String,
     variant: &'l str,
     cuda: Option<String>,
@@ -145,6 +148,7 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             python: target.python.to_string(),
             python_minor: format!("{}.{}", target.python.major, target.python.minor),
             python_tag: target.python.tag(),
+            python_abi: python_abi(target.python),
             torch: target.torch.to_string(),
             variant: &target.variant,
             cuda: shown(target.cuda.as_ref().map(|value| value as _)),
@@ -215,6 +219,14 @@ impl<'l> ReferenceValues<'l> {
         let at = digest.map_or_else(|| reference.name.clone(), |digest| format!("{}@{digest}", reference.name));
         Self { name: &reference.name, digest, at }
     }
+}
+
+/// The ABI tag of CPython, which before 3.8 had an `m` for its allocator.
+///
+/// Source: https://docs.python.org/3/whatsnew/3.8.html, "Build and C API Changes" (the `m` flag is gone from 3.8 on).
+fn python_abi(python: PythonVersion) -> String {
+    let flag = if (python.major, python.minor) < (3, 8) { "m" } else { "" };
+    format!("{}{flag}", python.tag())
 }
 
 /// The value of a variable in a container of the image. A value of the user's own stands for that of the image as a whole: the

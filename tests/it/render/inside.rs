@@ -93,6 +93,16 @@ fn extensions_are_compiled_with_the_variables_of_the_manifest() {
 }
 
 #[test]
+fn conda_names_the_abi_of_its_python() {
+    let mut lock = on("slim", "debian12");
+    for (python, abi) in [("3.7", "3.7.* *_cp37m"), ("3.8", "3.8.* *_cp38"), ("3.13t", "3.13.* *_cp313t")] {
+        lock.targets[0].python = python.parse().unwrap();
+        let text = with(format("conda"), &lock, options()).unwrap();
+        assert!(text.contains(&format!("python_abi {abi}\"")), "{text}");
+    }
+}
+
+#[test]
 fn kubernetes_gives_the_gpus() {
     let mut lock = on("slim", "debian12");
     lock.targets[0].env.insert("NVIDIA_VISIBLE_DEVICES".into(), "all".into());
