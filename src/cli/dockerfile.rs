@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 
 use super::input::{self, Place};
 use super::{Answer, Globals, output};
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::file;
 use crate::lock::{Lock, Target, choose_image};
 use crate::matrix::Matrix;
@@ -66,7 +66,8 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     digests(&target, args, globals)?;
     if args.check {
-        return check(&text, args, globals);
+        let others = || others(&lock, &target, &path, args, globals);
+        return check(&text, &target.name, others, args, globals);
     }
     output::write(globals, &text)?;
     Ok(Answer::Yes)
@@ -120,9 +121,9 @@ fn digests(target: &Target, args: &Args, globals: &Globals) -> Result<(), Failur
     let problem = if args.require_digest { Diagnostic::error } else { Diagnostic::warning };
     let problem = problem("image-without-digest", message, seen);
     match args.require_digest {
-        true => {
-            Err(Failure::no(problem.fix("leave out --require-digest, or name the digests in a template of your own")))
-        }
+        true => Err(Failure::no(
+            problem.fix("run `gpulock resolve` where the registry can be reached: the lock has the digests then"),
+        )),
         false => {
             globals.tell([&problem]);
             Ok(())
@@ -130,7 +131,33 @@ fn digests(target: &Target, args: &Args, globals: &Globals) -> Result<(), Failur
     }
 }
 
-fn check(text: &str, args: &Args, globals: &Globals) -> Result<Answer, Failure> {
+/// The Dockerfiles of the other targets, as far as they can be made: the name of each, and its text.
+fn others(
+    lock: &Lock,
+    target: &Target,
+    path: &Path,
+    args: &Args,
+    globals: &Globals,
+) -> Result<Vec<(String, String)>, Failure> {
+    let text = args.template.as_ref().map(|file| file::text(file)).transpose()?;
+    let name = args.template.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+    let template = text.as_deref().map_or_else(Default::default, |text| dockerfile::Template { name: &name, text });
+    let matrix = globals.matrix()?;
+    let others = lock.targets.iter().filter(|other| other.name != target.name);
+    let made = others.filter_map(|other| {
+        let other = with_image(other, &matrix).ok()?;
+        Some((other.name.clone(), render(lock, &other, path, template).ok()?))
+    });
+    Ok(made.collect())
+}
+
+fn check(
+    text: &str,
+    target: &str,
+    others: impl FnOnce() -> Result<Vec<(String, String)>, Failure>,
+    args: &Args,
+    globals: &Globals,
+) -> Result<Answer, Failure> {
     let path = globals.output.clone().unwrap_or_else(|| PathBuf::from("Dockerfile"));
     let name = path.display().to_string();
     let command = command(args, &path);
@@ -142,8 +169,15 @@ fn check(text: &str, args: &Args, globals: &Globals) -> Result<Answer, Failure> 
         );
         return Err(Failure::no(problem.fix(format!("write it: `{command}`"))));
     };
-    if let Some(drift) = dockerfile::drift(&name, &old, text, &command) {
-        return Err(Failure::no(drift));
+    match dockerfile::drift(&name, &old, text, &command) {
+        None => {}
+        Some(ends) if ends.severity < Severity::Error => globals.tell([&ends]),
+        Some(drift) => {
+            let is_old = |text: &String| *text == old.replace("\r\n", "\n");
+            let other = others()?.into_iter().find(|(_, text)| is_old(text));
+            let drift = other.map_or(drift, |(other, _)| dockerfile::of_another(&name, &other, target, &command));
+            return Err(Failure::no(drift));
+        }
     }
     output::stdout(&format!("{name} is up to date\n"))?;
     Ok(Answer::Yes)

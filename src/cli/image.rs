@@ -56,13 +56,14 @@ pub fn fill(
         }
         let (mut image, warnings) = choose_image(target, &manifest.image, matrix)?;
         said.extend(warnings);
-        if !(asked.anew && online) {
-            let before = old.and_then(|old| old.target(&target.name)).and_then(|before| before.image.as_ref());
-            keep(&mut image, before);
-        }
-        for reference in image.references_mut().filter(|reference| reference.digest.is_none()) {
-            if let Some(registries) = &registries {
-                reference.digest = digests.found(registries, reference, target.platform, &mut said);
+        let before = old.and_then(|old| old.target(&target.name)).and_then(|before| before.image.as_ref());
+        keep(&mut image, before);
+        for reference in image.references_mut().filter(|reference| asked.anew || reference.digest.is_none()) {
+            // Where nothing is answered, what was known of the same image stays.
+            if let Some(Answer::Told(digest)) =
+                registries.as_ref().map(|registries| digests.ask(registries, reference, target.platform, &mut said))
+            {
+                reference.digest = digest;
             }
         }
         target.image = Some(image);
@@ -82,37 +83,47 @@ fn keep(image: &mut Image, before: Option<&Image>) {
     }
 }
 
+/// What a registry says of an image.
+#[derive(Clone)]
+enum Answer {
+    /// Its digest; none where there is no such image.
+    Told(Option<String>),
+    /// Nothing.
+    Silence,
+}
+
 /// Answers of registries, each asked for once.
 #[derive(Default)]
 struct Digests {
-    known: BTreeMap<(String, Platform), Option<String>>,
+    known: BTreeMap<(String, Platform), Answer>,
     /// Registries that gave no answer: they are not waited for again.
     silent: BTreeSet<String>,
 }
 
 impl Digests {
-    fn found(
+    fn ask(
         &mut self,
         registries: &Registries,
         reference: &Reference,
         platform: Platform,
         said: &mut Vec<Diagnostic>,
-    ) -> Option<String> {
+    ) -> Answer {
         let key = (reference.name.clone(), platform);
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
         let host = registries.registry(&reference.name).to_owned();
         if self.silent.contains(&host) {
-            return None;
+            return Answer::Silence;
         }
         let answer = registries.digest(&reference.name, platform);
-        let digest = match answer {
+        let answer = match answer {
             Ok(Found { digest, single }) => {
                 said.extend(single.then(|| single_platform(&reference.name, &digest)));
-                Some(digest)
+                Answer::Told(Some(digest))
             }
             Err(failure) => {
+                let is_gone = failure.diagnostics.iter().any(|problem| problem.code == "image-missing-tag");
                 for mut problem in failure.diagnostics {
                     problem.severity = Severity::Warning;
                     if problem.code == "image-registry" {
@@ -120,11 +131,11 @@ impl Digests {
                     }
                     said.push(problem);
                 }
-                None
+                if is_gone { Answer::Told(None) } else { Answer::Silence }
             }
         };
-        self.known.insert(key, digest.clone());
-        digest
+        self.known.insert(key, answer.clone());
+        answer
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +28,8 @@ const RANDOM: usize = 8;
 
 /// Puts `text` into `path` atomically: a temporary file in the same folder, synced, renamed over it.
 ///
-/// A symbolic link stays and its target is written; permissions stay; two writers at once leave the text of one.
+/// A symbolic link stays and its target is written; permissions stay; two writers at once leave the text of one. What is no
+/// file of its own is written to, after what is there: an open file (`/dev/stdout`, `/dev/fd/3`), a pipe, a device.
 ///
 /// # Errors
 /// When the file cannot be written; then it is as it was, and nothing is left beside it.
@@ -42,11 +44,14 @@ pub fn atomically(path: &Path, text: &str) -> Result<Written, Failure> {
 pub fn bytes_atomically(path: &Path, text: &[u8]) -> Result<Written, Failure> {
     let refuse = |error: io::Error| Failure::unanswerable(explain(path, &error));
     let target = follow_links(path).map_err(refuse)?;
+    if is_open(&target) {
+        return opened(&target).and_then(|file| pour(file, text)).map_err(refuse);
+    }
     let permissions = match fs::metadata(&target) {
         Ok(metadata) if metadata.is_dir() => return Err(refuse(ErrorKind::IsADirectory.into())),
         // A terminal, pipe or device is written to, not replaced.
         Ok(metadata) if !metadata.is_file() => {
-            return fs::write(&target, text).map(|()| Written::Changed).map_err(refuse);
+            return File::options().write(true).open(&target).and_then(|file| pour(file, text)).map_err(refuse);
         }
         Ok(metadata) => {
             let same_size = metadata.len() == text.len() as u64;
@@ -64,6 +69,35 @@ pub fn bytes_atomically(path: &Path, text: &[u8]) -> Result<Written, Failure> {
     };
     replace(&target, text, permissions.clone()).map_err(refuse)?;
     Ok(if permissions.is_some() { Written::Changed } else { Written::Created })
+}
+
+/// Whether a path names a file that a process has open: the link there says a name that is for people to read. What is open
+/// may be a pipe or a file that was removed, and a file is written to where it stands.
+fn is_open(path: &Path) -> bool {
+    let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+    folder.is_some_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd")) && path.file_name().is_some()
+}
+
+/// Such a file. Standard output and error are shared with whoever started this process, place in the file included.
+fn opened(path: &Path) -> io::Result<File> {
+    let own = fs::canonicalize("/proc/self")?;
+    let is_own = path.parent().is_some_and(|folder| fs::canonicalize(folder).is_ok_and(|it| it.starts_with(own)));
+    match path.file_name().filter(|_| is_own).and_then(|name| name.to_str()) {
+        Some("1") => {
+            io::stdout().flush()?;
+            Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+        }
+        Some("2") => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        _ => File::options().append(true).open(path),
+    }
+}
+
+/// Writes to what is no file to replace. A reader that went away is no error.
+fn pour(mut file: File, text: &[u8]) -> io::Result<Written> {
+    match file.write_all(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(Written::Changed),
+    }
 }
 
 fn replace(target: &Path, text: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
@@ -113,10 +147,13 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// The file that a chain of symbolic links leads to, whether it exists or not.
+/// The file that a chain of symbolic links leads to, whether it exists or not. A file that a process has open is the end.
 pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
+        if is_open(&path) {
+            return Ok(path);
+        }
         match fs::read_link(&path) {
             Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
             // Not a link, or not there.
@@ -140,7 +177,8 @@ fn explain(path: &Path, error: &io::Error) -> Diagnostic {
         ErrorKind::IsADirectory => ("a folder of that name is there", "remove it, or choose another name"),
         _ => ("the system refused", "see the reason above"),
     };
-    let kept = if fs::symlink_metadata(path).is_ok_and(|it| !it.is_dir()) { "; the file is as it was" } else { "" };
+    let is_kept = follow_links(path).is_ok_and(|end| !is_open(&end) && fs::metadata(end).is_ok_and(|it| it.is_file()));
+    let kept = if is_kept { "; the file is as it was" } else { "" };
     let message = format!("cannot write {shown}: {why}{kept}");
     // The name of the temporary file tells nobody anything.
     let said = error.to_string();

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::options::Options;
-use super::quote;
-use crate::lock::{Code, DEFAULT_INDEX, Image, Lock, Reference, SLIM, Target, Tier};
+use super::{quote, requirements};
+use crate::lock::{Code, Image, Lock, Reference, SLIM, Target, Tier};
+use crate::python::PythonVersion;
 use crate::version::{Capability, Driver};
 
 /// The values of a template.
@@ -46,6 +47,8 @@ struct TargetValues<'l> {
     python_minor: String,
     /// `cp311`, `cp313t`.
     python_tag: String,
+    /// The ABI of that: `cp311`, `cp313t`, `cp37m`.
+    python_abi: String,
     torch: String,
     variant: &'l str,
     cuda: Option<String>,
@@ -109,7 +112,10 @@ struct ReferenceValues<'l> {
 #[derive(Serialize)]
 struct Variable<'l> {
     name: &'l str,
+    /// As the manifest has it.
     value: &'l str,
+    /// What it is in a container of the image, where folders that the image needs come first.
+    inside: String,
 }
 
 #[derive(Serialize)]
@@ -142,6 +148,7 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
             python: target.python.to_string(),
             python_minor: format!("{}.{}", target.python.major, target.python.minor),
             python_tag: target.python.tag(),
+            python_abi: python_abi(target.python),
             torch: target.torch.to_string(),
             variant: &target.variant,
             cuda: shown(target.cuda.as_ref().map(|value| value as _)),
@@ -166,8 +173,12 @@ pub(super) fn context(lock: &Lock, target: &Target, lock_file: &str, options: &O
         capabilities: capabilities.iter().map(|one| CapabilityValues { major: one.major, minor: one.minor }).collect(),
         image: target.image.as_ref().map(ImageValues::new),
         nvidia: target.image.as_ref().is_some_and(|image| image.flavor != SLIM),
-        env: target.env.iter().map(|(name, value)| Variable { name, value }).collect(),
-        requirements: requirements(lock, target),
+        env: target
+            .env
+            .iter()
+            .map(|(name, value)| Variable { name, value, inside: inside(target, name, value) })
+            .collect(),
+        requirements: lines(lock, target),
         lock: LockValues { digest: lock.digest(), file: lock_file },
         options: OptionValues {
             image: options.image.as_deref(),
@@ -210,6 +221,31 @@ impl<'l> ReferenceValues<'l> {
     }
 }
 
+/// The ABI tag of CPython, which before 3.8 had an `m` for its allocator.
+///
+/// Source: https://docs.python.org/3/whatsnew/3.8.html, "Build and C API Changes" (the `m` flag is gone from 3.8 on).
+fn python_abi(python: PythonVersion) -> String {
+    let flag = if (python.major, python.minor) < (3, 8) { "m" } else { "" };
+    format!("{}{flag}", python.tag())
+}
+
+/// The value of a variable in a container of the image. A value of the user's own stands for that of the image as a whole: the
+/// environment with torch stays in PATH, and cuda-compat, where the driver needs it, in the library path.
+fn inside(target: &Target, name: &str, value: &str) -> String {
+    let has_compat = target.image.as_ref().is_some_and(|image| image.flavor != SLIM);
+    let folder = match name {
+        "PATH" => "/opt/venv/bin",
+        "LD_LIBRARY_PATH" if has_compat && target.driver.tier == Some(Tier::Forward) => "/usr/local/cuda/compat",
+        _ => return value.to_owned(),
+    };
+    match value {
+        // An empty entry would be the folder that a program is started in.
+        "" => folder.to_owned(),
+        _ if value.split(':').next() == Some(folder) => value.to_owned(),
+        _ => format!("{folder}:{value}"),
+    }
+}
+
 /// The compute capabilities of the GPUs.
 fn capabilities(target: &Target) -> BTreeSet<Capability> {
     target.gpus.iter().filter_map(|gpu| gpu.sm.parse().ok()).collect()
@@ -248,10 +284,8 @@ fn numbers(driver: &Driver) -> Vec<u32> {
 }
 
 /// One line a package, each with its hash, as pip's requirements file has them.
-fn requirements(lock: &Lock, target: &Target) -> Vec<String> {
-    let indexes: BTreeSet<&str> = target.packages.values().filter_map(|package| lock.index_of(package)).collect();
-    let others = indexes.into_iter().filter(|name| *name != DEFAULT_INDEX).filter_map(|name| lock.indexes.get(name));
-    let mut lines: Vec<String> = others.map(|url| format!("--extra-index-url {}", quote::url(url))).collect();
+fn lines(lock: &Lock, target: &Target) -> Vec<String> {
+    let mut lines = requirements::options(lock, target);
     for (name, package) in &target.packages {
         let Some((_, wheel)) = lock.wheel(package) else { continue };
         lines.push(match &wheel.url {

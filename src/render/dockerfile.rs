@@ -6,7 +6,7 @@
 pub use super::template::Template;
 
 use super::context::context;
-use super::generated::{STALE, edited};
+use super::generated::{STALE, edited, other_ends};
 use super::options::Options;
 use super::{all_known, quote, refused_variables};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
@@ -50,11 +50,17 @@ pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<
     Ok(format!("{directives}{header}{}\n", body.trim_end()))
 }
 
-/// Why an existing file is not the one that would be written now; `None` when it is. `command` writes it anew.
+/// Why an existing file is not the one that would be written now; `None` when it is. `command` writes it anew. Carriage
+/// returns alone are told of, as [`super::generated::judge`] does, and are no difference.
 pub fn drift(name: &str, old: &str, new: &str, command: &str) -> Option<Diagnostic> {
     if old == new {
         return None;
     }
+    let unix = &*old.replace("\r\n", "\n");
+    if unix == new {
+        return Some(other_ends(name, old, "dockerfile"));
+    }
+    let old = unix;
     let line = |text: &str, prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::to_owned);
     let differs = |prefix: &str| line(old, prefix) != line(new, prefix);
     let fix = format!("write it anew: `{command}`");
@@ -75,6 +81,15 @@ pub fn drift(name: &str, old: &str, new: &str, command: &str) -> Option<Diagnost
         );
     }
     Some(edited(SourceText::new(name, old), new).fix(fix))
+}
+
+/// What is said of a file that is the one of the target `other`, where `target` is asked for.
+pub fn of_another(name: &str, other: &str, target: &str, command: &str) -> Diagnostic {
+    let seen = Evidence::observed(name, format!("it is what the lock gives for target {other}"));
+    let message = format!("{name} is the Dockerfile of target `{other}`, and `{target}` is asked for");
+    let other = quote::word(other);
+    Diagnostic::error(STALE, message, seen)
+        .fix(format!("ask for that one: --target {other}; or write it anew: `{command}`"))
 }
 
 /// The target's image, with a base and what its tier needs.

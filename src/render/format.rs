@@ -101,7 +101,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Image, Opt::Gpus, Opt::Command],
         needs_image: true,
         on_image: false,
-        refuses: holds_any,
+        refuses: quote::k8s_refuses,
     },
     FileFormat {
         name: "guard",

@@ -80,7 +80,7 @@ pub fn judge(name: &str, text: &str, origin: &Origin<'_>) -> Option<Diagnostic> 
             stale(message, header.line)
         }
         (Some(lock), _) if lock != origin.lock.digest() => stale(format!("{name} was written for another lock"), lock),
-        (_, Ok(_)) if texts.iter().any(|(_, one)| *one == unix) => return Some(other_ends(name, text, header)),
+        (_, Ok(_)) if texts.iter().any(|(_, one)| *one == unix) => return Some(other_ends(name, text, header.command)),
         (_, Ok(_)) => edited(source, &nearest?.1).about(name),
         (_, Err(Refused::Command)) => {
             let message =
@@ -104,8 +104,8 @@ pub fn judge(name: &str, text: &str, origin: &Origin<'_>) -> Option<Diagnostic> 
 const CARRIAGE_RETURNS_COUNT: [&str; 2] = ["export env", "export slurm"];
 
 /// A file that is what the lock gives but for the ends of its lines.
-fn other_ends(name: &str, text: &str, header: Header<'_>) -> Diagnostic {
-    let counts = CARRIAGE_RETURNS_COUNT.contains(&header.command);
+pub(super) fn other_ends(name: &str, text: &str, command: &str) -> Diagnostic {
+    let counts = CARRIAGE_RETURNS_COUNT.contains(&command);
     let follows =
         if counts { ": each becomes part of what its line says" } else { ", and is otherwise what the lock gives" };
     let message = format!("{name} has carriage returns at the ends of its lines{follows}");

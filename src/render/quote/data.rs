@@ -55,10 +55,13 @@ pub(super) fn dotenv(text: &str) -> Result<String, Error> {
 }
 
 /// Why conda cannot set a variable: as an environment is activated it writes the value into a line of the user's shell, in
-/// quotes of that shell and without any escape.
+/// quotes of that shell and without any escape; many releases write its name in capitals.
 ///
-/// Source: https://github.com/conda/conda, conda/activate.py (`export_var_tmpl` of each shell).
-pub(in crate::render) fn conda_refuses(_: &str, text: &str) -> Option<&'static str> {
+/// Source: https://github.com/conda/conda, conda/activate.py (`export_var_tmpl` of each shell; `get_export_unset_vars`).
+pub(in crate::render) fn conda_refuses(name: &str, text: &str) -> Option<&'static str> {
+    if name.contains(|c: char| c.is_ascii_lowercase()) {
+        return Some("many releases of conda set it by its name in capitals, and not by this one");
+    }
     let taken = |c: char| c.is_control() || ['\'', '"', '$', '`', '\\'].contains(&c);
     text.contains(taken)
         .then_some("conda hands it to a shell as it is, and it has a sign that some shell takes for its own")

@@ -25,6 +25,14 @@ pub(in crate::render) fn bash_refuses(name: &str, _: &str) -> Option<&'static st
     READONLY.contains(&name).then_some("bash has it for its own and lets no script set it")
 }
 
+/// Why a container of Kubernetes may not set a variable: the device plugin sets it for the GPUs that it gives, and what the
+/// container sets itself would stand instead.
+///
+/// Source: https://github.com/NVIDIA/k8s-device-plugin, README ("NVIDIA_VISIBLE_DEVICES", `DEVICE_LIST_STRATEGY`).
+pub(in crate::render) fn k8s_refuses(name: &str, _: &str) -> Option<&'static str> {
+    (name == "NVIDIA_VISIBLE_DEVICES").then_some("the device plugin sets it, for the GPUs that it gives the container")
+}
+
 /// Why a variable cannot be set by a definition file. A shell reads its environment: one of those that keep names read-only
 /// (https://github.com/mvdan/sh, interp/api.go, which Apptainer has).
 pub(in crate::render) fn definition_refuses(name: &str, value: &str) -> Option<&'static str> {

@@ -8,7 +8,7 @@ use minijinja::{Environment, Error, ErrorKind};
 
 pub(super) use data::{conda_refuses, dotenv_refuses, one_line_json, substituted};
 pub(super) use dockerfile::fits;
-pub(super) use job::{bash_refuses, definition_refuses, nul_refuses};
+pub(super) use job::{bash_refuses, definition_refuses, k8s_refuses, nul_refuses};
 
 /// Adds all filters.
 pub(super) fn add_to(environment: &mut Environment<'_>) {

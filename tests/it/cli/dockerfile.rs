@@ -32,9 +32,11 @@ fn it_is_written_and_checked() {
 
 #[test]
 fn digests_may_be_required() {
-    place()
-        .refuses(&["dockerfile", "--require-digest"], 1)
-        .says(&["error[image-without-digest]", "python:3.11-slim-b"]);
+    place().refuses(&["dockerfile", "--require-digest"], 1).says(&[
+        "error[image-without-digest]",
+        "python:3.11-slim-b",
+        "run `gpulock resolve` where the registry can be",
+    ]);
 }
 
 #[test]
@@ -66,6 +68,31 @@ fn a_target_is_chosen() {
     place.refuses(&["dockerfile"], 2).says(&["--target a | b"]);
     let text = place.run(&["dockerfile", "--target", "b"]).code(0).out;
     assert!(text.contains("TORCH_CUDA_ARCH_LIST=\"9.0\"") && text.contains("--target 'b'"));
+}
+
+/// As `gpulock check` judges it.
+#[test]
+fn carriage_returns_are_told_of_and_no_difference() {
+    let place = place();
+    let text = place.run(&["dockerfile"]).code(0).out.replace('\n', "\r\n");
+    place.put("Dockerfile", &text);
+    let ran = place.run(&["dockerfile", "--check"]).code(0).says(&["note[file-stale]", "carriage returns"]);
+    assert_eq!(ran.out, "Dockerfile is up to date\n");
+    assert!(place.run(&["check", "--matrix-age", "99999"]).code(0).out.contains("note[file-stale]"));
+    // What is changed besides is found in its line.
+    place.put("Dockerfile", text.replace("USER 10001", "USER root"));
+    place.refuses(&["dockerfile", "--check"], 1).says(&["error[file-stale]", "Dockerfile was changed", "USER root"]);
+}
+
+#[test]
+fn a_file_of_another_target_is_said_to_be_one() {
+    let place = Place::with(&format!("{GOOD}[target.b]\ngpus = ['H100']\ndriver = '580'\n"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place.run(&["dockerfile", "--target", "b", "-o", "Dockerfile"]).code(0);
+    place
+        .refuses(&["dockerfile", "--check", "--target", "a"], 1)
+        .says(&["Dockerfile is the Dockerfile of target `b`, and `a` is asked for", "--target b"]);
+    place.run(&["dockerfile", "--check", "--target", "b"]).code(0);
 }
 
 /// A failure for programs is no Dockerfile.

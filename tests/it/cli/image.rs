@@ -61,7 +61,8 @@ fn an_online_resolve_asks_for_digests_and_keeps_them() {
         ("/pypi/simple/torch/", _) => {
             html(format!("<a href=\"/files/{0}#sha256={1}\">{0}</a>", made.file, made.sha256))
         }
-        ("/v2/library/python/manifests/3.11-slim-bookworm", turn @ 0..9) => reply(200, "", image_index(turn)),
+        ("/v2/library/python/manifests/3.11-slim-bookworm", turn @ (0..5 | 6..9)) => reply(200, "", image_index(turn)),
+        (path, 5) if path.starts_with("/v2/") => reply(503, "", "down"),
         (path, _) if path == format!("/files/{}", made.file) => ranged(seen, &made.bytes),
         _ => reply(404, "", "no"),
     });
@@ -88,6 +89,10 @@ fn an_online_resolve_asks_for_digests_and_keeps_them() {
     assert!(text.contains(&at), "{text}");
     resolve(&["--upgrade"]).code(0);
     assert!(place.lock().contains(&digest(1)));
+    // A registry that is down knows nothing of it: the same image keeps its digest.
+    turn.store(5, Ordering::Relaxed);
+    resolve(&["--upgrade"]).code(0).says(&["warning[image-registry]"]);
+    assert!(place.lock().contains(&digest(1)), "{}", place.lock());
     // What is gone is a warning: the image has its tag still.
     turn.store(9, Ordering::Relaxed);
     resolve(&["--upgrade"]).code(0).says(&["warning[image-missing-tag]", "there is no tag `3.11-slim-bookworm`"]);

@@ -186,3 +186,34 @@ fn what_a_killed_writer_left_goes_after_a_while() {
     atomically(&path, "text").unwrap();
     assert!(!old.exists() && new.exists() && other.exists());
 }
+
+#[test]
+fn an_open_file_or_pipe_is_written_to_after_what_is_there() {
+    let place = super::program::Place::locked();
+    let program = env!("CARGO_BIN_EXE_gpulock");
+    let text = place.run(&["export", "env"]).code(0).out;
+    let shell = |line: &str| {
+        let output = place.shell(&line.replace("EXPORT", &format!("{program} export env -o"))).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/stderr", "/dev/fd/3", "/proc/thread-self/fd/3"] {
+        let to = if name.ends_with("err") {
+            "2"
+        } else if name.ends_with('3') {
+            "3"
+        } else {
+            "1"
+        };
+        shell(&format!("echo before > log; EXPORT {name} {to}>> log"));
+        assert_eq!(place.text("log"), format!("before\n{text}"), "{name}");
+        assert_eq!(shell(&format!("EXPORT {name} {to}>&1 | cat")), text, "{name}");
+    }
+    // The place in the file is the shell's too.
+    shell("{ echo before; EXPORT /dev/stdout; echo after; } > log");
+    assert_eq!(place.text("log"), format!("before\n{text}after\n"));
+    assert_eq!(shell("mkfifo pipe; cat pipe & EXPORT pipe; wait"), text);
+    std::os::unix::fs::symlink("/dev/stdout", place.path("link")).unwrap();
+    assert_eq!(shell("EXPORT link"), text);
+    assert_eq!(names(&place.path("")), ["gpulock.lock", "gpulock.toml", "link", "log", "pipe"]);
+}

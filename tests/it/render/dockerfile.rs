@@ -41,7 +41,7 @@ pub const IMAGES: [(&str, &str); 22] = [
 ];
 
 /// The lock of the sample's first target, with an image.
-fn lock(flavor: &str, os: &str) -> Lock {
+pub fn lock(flavor: &str, os: &str) -> Lock {
     let mut lock = Lock::parse(SAMPLE, "gpulock.lock").unwrap();
     lock.targets.truncate(1);
     let ask = BTreeMap::from([("flavor".to_owned(), flavor.to_owned()), ("os".to_owned(), os.to_owned())]);
@@ -52,7 +52,7 @@ fn lock(flavor: &str, os: &str) -> Lock {
     lock
 }
 
-fn text(lock: &Lock) -> Result<String, Failure> {
+pub fn text(lock: &Lock) -> Result<String, Failure> {
     render(lock, &lock.targets[0], "gpulock.lock", Template::default())
 }
 
@@ -137,7 +137,7 @@ fn shell_words(line: &str) -> Vec<String> {
     words
 }
 
-fn all_pairs(text: &str, instruction: &str) -> BTreeMap<String, String> {
+pub fn all_pairs(text: &str, instruction: &str) -> BTreeMap<String, String> {
     instructions(text).iter().filter(|(name, _)| name == instruction).flat_map(|(_, rest)| pairs(rest)).collect()
 }
 

@@ -36,6 +36,8 @@ fn nodes_have_a_gpu_of_the_lock_and_a_driver_that_will_do() {
         let holds = |expression: &Value| {
             let label = labels[expression["key"].as_str().unwrap()];
             let value = expression["values"][0].as_str().unwrap();
+            // What a label may have (RFC 1123).
+            assert!(value.starts_with(|c: char| c.is_ascii_alphanumeric()), "{value}");
             let number = |text: &str| text.parse::<i64>().ok();
             match expression["operator"].as_str().unwrap() {
                 "In" => label == value,
@@ -64,6 +66,9 @@ fn nodes_have_a_gpu_of_the_lock_and_a_driver_that_will_do() {
     }
     let job = lock_with("570.26", &["sm_90"]);
     assert!(fits(&job, "9.0", "570.26") && fits(&job, "9.0", "570.124.06") && !fits(&job, "9.0", "570.25.99"));
+    let job = lock_with("570.00.10", &["sm_90"]);
+    assert!(fits(&job, "9.0", "570.00.10") && fits(&job, "9.0", "570.1") && !fits(&job, "9.0", "570.00.09"));
+    assert!(!fits(&job, "9.0", "570.00") && !fits(&job, "9.0", "569.00.11"));
     // Nothing is known of the driver: the GPU decides.
     let job = lock_with("", &["sm_90"]);
     assert!(fits(&job, "9.0", "1.1") && !fits(&job, "8.0", "580.65.06"));

@@ -2,6 +2,7 @@
 
 mod dockerfile;
 mod files;
+mod inside;
 mod jobs;
 mod machines;
 mod tools;
@@ -91,6 +92,38 @@ fn other_indexes_are_added_and_the_default_is_left_to_pip() {
     let text = render(Format::Requirements, &lock, Some("cluster"), &Beside::default()).unwrap();
     let options: Vec<&str> = text.lines().filter(|line| line.starts_with("--")).collect();
     assert_eq!(options, ["--extra-index-url https://torch.invalid/whl/cu129"]);
+}
+
+#[test]
+fn pip_is_told_to_ask_an_index_without_tls() {
+    let text = SAMPLE.replace("{ index = \"pypi\", sha256 = \"4", "{ index = \"torch-cu129\", sha256 = \"4");
+    for (url, trusted) in [
+        ("http://torch.invalid:8080/whl", Some("torch.invalid")),
+        ("http://user@10.0.0.1/whl", Some("10.0.0.1")),
+        ("http://[fd00::1]:80/whl", Some("[fd00::1]")),
+        ("http://localhost:3141/whl", None),
+        ("http://127.0.0.2/whl", None),
+        ("http://[::1]:80/whl", None),
+        ("https://torch.invalid/whl", None),
+    ] {
+        let mut lock = Lock::parse(&text, "gpulock.lock").unwrap();
+        lock.indexes.insert("torch-cu129".into(), url.into());
+        lock.targets[0].image = files::lock().targets[0].image.clone();
+        let beside = Beside { lock_name: "gpulock.lock", ..Beside::default() };
+        let of = |format| render(format, &lock, Some("cluster"), &beside).unwrap();
+        let dockerfile = gpulock::render::dockerfile::render;
+        let files = [
+            of(Format::Requirements),
+            of(Format::File(values::format("conda"))),
+            of(Format::File(values::format("apptainer"))),
+            dockerfile(&lock, &lock.targets[0], "gpulock.lock", Default::default()).unwrap(),
+        ];
+        for text in files {
+            let told = text.lines().find_map(|line| line.split_once("--trusted-host "));
+            let told = told.map(|(_, host)| host.trim_end_matches(['\'', '"', '\\', ' ']));
+            assert_eq!(told, trusted, "{url}\n{text}");
+        }
+    }
 }
 
 #[test]

@@ -154,6 +154,11 @@ fn what_a_format_cannot_hold_is_refused() {
     for sign in ["'", "\"", "$A", "`id`", "\\", "\n", "\u{85}", "\t"] {
         refused("conda", &format!("a{sign}b"), "a sign that some shell takes for its own");
     }
+    let mut low = lock();
+    low.targets[0].env.insert("http_proxy".into(), "http://a.invalid".into());
+    let failure = with(format("conda"), &low, options()).unwrap_err();
+    assert!(failure.to_string().starts_with("conda cannot hold http_proxy of [env]: "), "{failure}");
+    assert!(with(format("compose"), &low, options()).is_ok());
     for format in FILES {
         refused(format.name, "a\0b", "it has a NUL");
     }

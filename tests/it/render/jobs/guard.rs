@@ -127,6 +127,69 @@ fn software_that_is_the_locks_passes_and_all_else_is_named() {
 }
 
 #[test]
+fn half_a_torch_is_told_and_never_a_traceback() {
+    let whole = right();
+    let without = |part: &str| {
+        whole.lines().filter(|line| !line.starts_with(part)).fold(String::new(), |all, line| all + line + "\n")
+    };
+    let odd = |cudnn: &str, nccl: &str, flags: &str| torch("2.8.0+cu128", "'12.8'", cudnn, nccl, flags);
+    let cases = [
+        (without("version ="), Some("none: this torch is not built for CUDA")),
+        (without("backends ="), Some("cuDNN: the lock has 9.10.2.21, here is one that torch refuses")),
+        (without("_C ="), None),
+        (without("__version__ ="), Some("something named torch that has no version")),
+        (odd("return '9.10.2'", "(2, 27, 3)", "'sm_120'"), None),
+        (odd("return '9.1'", "(2, 27, 3)", "'sm_120'"), Some("here is 9.1")),
+        (odd("raise OSError('gone')", "(2, 27, 3)", "'sm_120'"), Some("one that torch refuses (gone)")),
+        (odd("return 91002", "1 / 0", "1 / 0"), None),
+    ];
+    let judge = |stage: &Stage, words: Option<&str>| {
+        let (code, said) = stage.says("software");
+        assert!(code == Some(i32::from(words.is_some())) && !said.contains("Traceback"), "{said}");
+        assert!(words.is_none_or(|words| said.contains(words)), "{words:?}: {said}");
+    };
+    for (torch, words) in cases {
+        let Some(stage) = Stage::new(Some(&torch)) else { return };
+        judge(&stage, words);
+    }
+    // A folder of that name, such as a checkout that was not built.
+    let stage = Stage::new(None).unwrap();
+    fs::create_dir(stage.folder.path().join("torch")).unwrap();
+    judge(&stage, Some("something named torch that has no version"));
+}
+
+#[test]
+fn the_machine_is_looked_at_wherever_the_guard_is() {
+    let Some(stage) = Stage::new(Some(&right())) else { return };
+    let at = |name: &str| stage.folder.path().join(name);
+    let looks = |from: &str, code: &str| {
+        let mut python = stage.python();
+        python.env("GPULOCK_GUARD", "off").env("PYTHONPATH", from);
+        let output = python.args(["-c", code]).output().unwrap();
+        let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success() && out.ends_with("['driver', 'error', 'gpus']\n"), "{out}{err}");
+    };
+    // Beside modules that are named as those of the standard library.
+    fs::create_dir(at("package")).unwrap();
+    fs::copy(at("gpulock_guard.py"), at("package/gpulock_guard.py")).unwrap();
+    fs::write(at("package/json.py"), "raise ImportError('another json')").unwrap();
+    looks("", "from package import gpulock_guard as guard\nprint(sorted(guard.probe()))");
+    // In an archive.
+    let code = "import zipfile\nzipfile.ZipFile('app.zip', 'w').write('gpulock_guard.py', 'zipped_guard.py')";
+    assert!(stage.python().args(["-c", code]).status().unwrap().success());
+    looks("app.zip", "import zipped_guard as guard\nprint(sorted(guard.probe()))");
+    // Where what starts with Python prints.
+    fs::create_dir(at("site")).unwrap();
+    fs::write(at("site/sitecustomize.py"), "print('hello')\nimport atexit\natexit.register(print, 'bye', flush=True)")
+        .unwrap();
+    let code = "import gpulock_guard as guard, os\nprint(sorted(guard.probe()), flush=True)\nos._exit(0)";
+    looks("site", code);
+    // What cannot be looked at is one thing that differs.
+    let code = "guard.sys.executable = '/none/python'\ntry:\n    guard.probe()\nexcept guard.GuardError as error:\n    print(error.mismatches[0].found[:7])";
+    assert_eq!(stage.prints(code), "unknown\n");
+}
+
+#[test]
 fn a_machine_is_judged_by_driver_and_gpus() {
     let Some(stage) = Stage::new(Some(&right())) else { return };
     let machine = |driver: &str, gpus: &str, error: &str| {
