@@ -4,7 +4,8 @@
 
 use super::files::Files;
 use super::schema::{
-    CudaImageFile, DeletedImageRow, GoneTagRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile, TorchImageRow,
+    CudaImageFile, DeletedImageRow, GoneMinorRow, GoneTagRow, ImageRequirementRow, OsFile, OsRow, PythonImageFile,
+    TorchImageRow,
 };
 use crate::diag::Failure;
 use crate::python::{Platform, PythonVersion};
@@ -106,9 +107,25 @@ impl ImageFacts {
         self.pythons.torches.iter().find(|row| row.names.iter().any(|name| name == repository))
     }
 
+    /// Whether a repository is one of images that certainly have no torch: of CUDA, a bare system or Python.
+    pub fn is_without_torch(&self, repository: &str) -> bool {
+        let name = repository.strip_prefix("docker.io/").unwrap_or(repository);
+        let name = name.strip_prefix("library/").unwrap_or(name);
+        let of = |reference: &str| reference.split(':').next() == Some(name);
+        name == self.cuda.repository
+            || name.ends_with(&format!("/{}", self.cuda.repository))
+            || self.systems.systems.iter().filter_map(|row| row.image.as_deref()).any(of)
+            || self.pythons.images.iter().any(|row| of(&row.prefix))
+    }
+
     /// A tag of nvidia/cuda that is there no more, and names no release.
     pub fn gone(&self, tag: &str) -> Option<&GoneTagRow> {
         self.cuda.gone.iter().find(|row| row.tag == tag)
+    }
+
+    /// What is said of the tags that name a CUDA minor alone (`11.0-base`), where they are there no more.
+    pub fn gone_minor(&self, cuda: Cuda) -> Option<&GoneMinorRow> {
+        self.cuda.gone_minors.iter().find(|row| row.cuda == cuda)
     }
 
     /// The image of uv, where it installs that Python.

@@ -3,8 +3,8 @@
 //! Takes `package.toml`.
 
 use super::matches_glob;
-use super::schema::{PackageFile, SameCudaRow, UnfitRow};
-use crate::python::PackageName;
+use super::schema::{PackageFile, SameCudaRow, SystemCudnnRow, UnfitRow};
+use crate::python::{Extra, PackageName};
 use crate::version::Pep440;
 
 /// Whether a name is one of `patterns`, where `*` at the end stands for any rest.
@@ -27,9 +27,11 @@ impl PackageFile {
         self.same_cuda.iter().find(|row| row.package == *name && row.versions.contains(&version))
     }
 
-    /// Whether a package loads the cuDNN of the system, and brings none.
-    pub fn loads_system_cudnn(&self, name: &PackageName) -> bool {
-        self.system_cudnn.iter().any(|row| row.packages.contains(name))
+    /// Whether a package that is asked for with some extras loads the cuDNN of the system, and brings none.
+    pub fn loads_system_cudnn(&self, name: &PackageName, extras: &[Extra]) -> bool {
+        let with = |row: &SystemCudnnRow| row.with.is_empty() || extras.iter().any(|extra| row.with.contains(extra));
+        let without = |row: &SystemCudnnRow| !extras.iter().any(|extra| row.without.contains(extra));
+        self.system_cudnn.iter().any(|row| row.packages.contains(name) && with(row) && without(row))
     }
 
     /// Whether this version of a package does not import with that torch, whatever its METADATA says.

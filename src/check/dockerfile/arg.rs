@@ -6,6 +6,7 @@ use super::read::{Arg, Dockerfile};
 use super::torch::{self, Torch};
 use super::{Context, Lint};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::dockerfile::Instruction;
 use crate::version::{Cudnn, Nccl};
 
 /// A version that nothing uses.
@@ -51,7 +52,11 @@ fn unused(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
             finding =
                 finding.and(Evidence::fact(format!("{} pins {} {pinned}", torch.words(), part.to_lowercase()), source));
         }
-        findings.push(finding.fix(format!("remove {}", arg.name)));
+        let fix = match is_elsewhere(arg, file) {
+            true => format!("`ARG {}` again after FROM, which ends what stands before it; or remove it", arg.name),
+            false => format!("remove {}", arg.name),
+        };
+        findings.push(finding.fix(fix));
     }
     Ok(findings)
 }
@@ -61,8 +66,8 @@ fn disagrees(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnos
     let mut findings = Vec::new();
     let mut named: BTreeMap<&str, bool> = BTreeMap::new();
     for (arg, part, value) in versions(file) {
-        // What only may read it says nothing of what it installs.
-        if !*named.entry(&arg.name).or_insert_with(|| is_named(arg, file)) {
+        // What only may read it, or only shows it (LABEL, ENV), says nothing of what it installs.
+        if !*named.entry(&arg.name).or_insert_with(|| installs(&arg.name, file)) {
             continue;
         }
         let Some((torch, pinned)) = torch.iter().find_map(|torch| Some((torch, pinned(torch, part)?))) else {
@@ -150,7 +155,12 @@ fn is_used(arg: &Arg, file: &Dockerfile<'_>, context: &Context<'_>) -> bool {
 
 /// Whether something uses an ARG by its name.
 fn is_named(arg: &Arg, file: &Dockerfile<'_>) -> bool {
-    file.instructions.iter().any(|(instruction, _)| {
+    let is_declared = is_declared(&arg.name, file);
+    file.instructions.iter().any(|(instruction, stage)| {
+        // Of what stands before the first FROM, a stage sees what it declares again.
+        if stage.is_some() && instruction.keyword != "FROM" && !is_declared {
+            return false;
+        }
         let body = file.raw(&instruction.body);
         // Its own declarations are no use; what another ARG takes from it is one.
         match instruction.keyword.as_str() {
@@ -158,6 +168,45 @@ fn is_named(arg: &Arg, file: &Dockerfile<'_>) -> bool {
             _ => mentions(body, &arg.name),
         }
     })
+}
+
+/// Whether a stage declares a variable.
+fn is_declared(name: &str, file: &Dockerfile<'_>) -> bool {
+    let as_env = file.stages.iter().flat_map(|stage| &stage.env).any(|(one, ..)| one == name);
+    as_env || file.args.iter().any(|one| one.stage.is_some() && one.name == name)
+}
+
+/// Whether a stage names an ARG that it does not declare.
+fn is_elsewhere(arg: &Arg, file: &Dockerfile<'_>) -> bool {
+    let names = |(one, at): &(Instruction, Option<usize>)| {
+        at.is_some() && one.keyword != "FROM" && mentions(file.raw(&one.body), &arg.name)
+    };
+    !is_declared(&arg.name, file) && file.instructions.iter().any(names)
+}
+
+/// Whether a RUN, or what fetches files, uses an ARG by its name, or by that of a variable which is made of it.
+fn installs(name: &str, file: &Dockerfile<'_>) -> bool {
+    /// Through how many variables a value is followed.
+    const MOST: usize = 3;
+    let mut names = BTreeSet::from([name.to_owned()]);
+    let of = |keywords: &'static [&str]| {
+        file.instructions.iter().map(|(one, _)| one).filter(|one| keywords.contains(&one.keyword.as_str()))
+    };
+    for _ in 0..MOST {
+        let mut made = Vec::new();
+        for instruction in of(&["ARG", "ENV"]) {
+            let pairs = file.raw(&instruction.body).split_whitespace().filter_map(|word| word.split_once('='));
+            made.extend(pairs.filter(|(_, value)| names.iter().any(|name| takes(value, name))).map(|(made, _)| made));
+        }
+        names.extend(made.into_iter().map(str::to_owned));
+    }
+    names.retain(|name| is_declared(name, file));
+    of(&["RUN", "ADD", "COPY"]).any(|one| names.iter().any(|name| mentions(file.raw(&one.body), name)))
+}
+
+/// Whether a value is made of a variable.
+fn takes(value: &str, name: &str) -> bool {
+    value.match_indices('$').any(|(at, _)| mentions(&value[at..], name))
 }
 
 /// Whether a text has a name as a whole word.

@@ -150,10 +150,11 @@ fn cuda(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>,
 fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let facts = context.matrix.package()?;
     let installs = || file.stages.iter().flat_map(|stage| &stage.installs);
-    let named = installs().flat_map(|install| &install.requirements).map(|(one, _)| one.package.clone());
+    let named = installs().flat_map(|install| install.requirements.iter().chain(&install.wheels));
     let texts = installs().flat_map(|install| &install.files).filter_map(|(path, _)| (context.read)(path));
     let listed: Vec<_> = texts.flat_map(|text| packages(&text)).collect();
-    if named.chain(listed).any(|package| facts.loads_system_cudnn(&package)) {
+    let named = named.map(|(one, _)| (one.package.clone(), one.extras.clone()));
+    if named.chain(listed).any(|(package, extras)| facts.loads_system_cudnn(&package, &extras)) {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
@@ -210,6 +211,31 @@ fn gone<'m>(stage: &Stage, context: &Context<'m>) -> Result<Option<&'m GoneTagRo
     Ok(if is_it { context.matrix.image()?.gone(tag.unwrap_or("latest")) } else { None })
 }
 
+/// A tag that names a CUDA minor alone, where those were removed.
+fn minor_gone(
+    stage: &Stage,
+    base: &CudaBase<'_>,
+    file: &Dockerfile<'_>,
+    context: &Context<'_>,
+) -> Result<Option<Diagnostic>, Failure> {
+    let (name, _) = stage.repository();
+    let is_it = CUDA_NAMES.contains(&name) && !stage.image.text.contains('@');
+    let minor = base.cuda.to_string();
+    let is_alone = base.tag.split('-').next() == Some(&*minor);
+    let row = context.matrix.image()?.gone_minor(base.cuda);
+    Ok(row.filter(|_| is_it && is_alone).map(|row| {
+        let message =
+            format!("nvidia/cuda has no tags of CUDA {minor} without a patch release any more: it cannot be pulled");
+        let place = file.lines.span(Some(stage.image.span.clone()));
+        let fact = Evidence::fact(format!("tags such as {} were removed", base.tag), &row.source);
+        let fix = match &row.successor {
+            Some(successor) => format!("build on {name}:{}", base.tag.replacen(&minor, &successor.to_string(), 1)),
+            None => "name a release, such as nvidia/cuda:12.8.1-runtime-ubuntu22.04".to_owned(),
+        };
+        Diagnostic::error(DELETED.code, message, place).and(fact).fix(fix)
+    }))
+}
+
 fn deleted(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings = Vec::new();
     for stage in &file.stages {
@@ -221,6 +247,7 @@ fn deleted(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnosti
             findings.push(Diagnostic::error(DELETED.code, message, place).and(fact).fix(fix));
         }
         let Some(base) = cuda_base(stage) else { continue };
+        findings.extend(minor_gone(stage, &base, file, context)?);
         let Some(row) = base.release.as_ref().and_then(|release| context.matrix.image().ok()?.deleted(release)) else {
             continue;
         };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::dockerfile::{PIP_VALUED, Variables, Word, pip_install};
-use crate::python::{PackageName, Requirement, WheelName};
+use crate::python::{Extra, PackageName, Requirement, WheelName};
 
 /// One `pip install`.
 #[derive(Default)]
@@ -22,7 +22,11 @@ pub struct Install {
     pub files: Vec<(String, Range<usize>)>,
     /// `--require-hashes`.
     pub hashes: bool,
-    /// Something else decides where packages come from, or which: a constraint, links, a backend, a mirror.
+    /// `--find-links`.
+    pub links: Vec<String>,
+    /// `--torch-backend` of uv: it takes torch from the index of that build, whatever else is said.
+    pub backend: Option<String>,
+    /// Something else decides where packages come from, or which: a constraint, a mirror.
     pub unclear: bool,
     /// It builds what is here or in a repository, which may read any variable.
     pub builds: bool,
@@ -35,9 +39,11 @@ impl Install {
         let mut install = Self::default();
         let first = pip_install(words)?;
         install.take(&words[first..]);
+        let is_uv = words[..first].iter().any(|word| word.text.rsplit('/').next() == Some("uv"));
         let own = words[..first].iter().filter_map(|word| word.text.split_once('='));
         let of_stage = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        own.chain(of_stage).for_each(|(name, value)| install.set(name, value));
+        let (links, is_read) = (install.links.is_empty(), |name: &str| is_uv || name != "UV_TORCH_BACKEND");
+        own.chain(of_stage).filter(|(name, _)| is_read(name)).for_each(|(name, value)| install.set(name, value, links));
         for (path, span) in install.files.clone() {
             let Some(text) = beside(&path) else { continue };
             // Lines of a file are a command line of their own, at the place where the file is named.
@@ -51,6 +57,7 @@ impl Install {
             install.listed.extend(file.requirements.into_iter().chain(file.wheels));
             install.index = install.index.or(file.index);
             install.extra.extend(file.extra);
+            install.links.extend(file.links);
             install.unclear |= file.unclear || !file.files.is_empty();
             install.builds |= file.builds;
         }
@@ -67,7 +74,7 @@ impl Install {
     }
 
     /// Takes a variable that pip or uv reads; what stands on the command line wins.
-    fn set(&mut self, name: &str, value: &str) {
+    fn set(&mut self, name: &str, value: &str, links: bool) {
         match name {
             _ if value.is_empty() => {}
             "PIP_INDEX_URL" | "UV_INDEX_URL" | "UV_DEFAULT_INDEX" => {
@@ -76,8 +83,12 @@ impl Install {
             "PIP_EXTRA_INDEX_URL" | "UV_EXTRA_INDEX_URL" | "UV_INDEX" if self.extra.is_empty() => {
                 self.extra.push(value.to_owned());
             }
-            "UV_TORCH_BACKEND" | "PIP_FIND_LINKS" | "UV_FIND_LINKS" | "PIP_CONSTRAINT" | "UV_CONSTRAINT"
-            | "PIP_NO_INDEX" | "UV_NO_INDEX" | "PIP_CONFIG_FILE" | "UV_CONFIG_FILE" => self.unclear = true,
+            "UV_TORCH_BACKEND" => {
+                self.backend.get_or_insert_with(|| value.to_owned());
+            }
+            "PIP_FIND_LINKS" | "UV_FIND_LINKS" if links => self.links.push(value.to_owned()),
+            "PIP_CONSTRAINT" | "UV_CONSTRAINT" | "PIP_NO_INDEX" | "UV_NO_INDEX" | "PIP_CONFIG_FILE"
+            | "UV_CONFIG_FILE" => self.unclear = true,
             _ => {}
         }
     }
@@ -96,7 +107,9 @@ impl Install {
             match option {
                 "-i" | "--index-url" | "--default-index" => self.index = Some(value().0),
                 "--extra-index-url" | "--index" => self.extra.push(value().0),
-                "-f" | "--find-links" | "-c" | "--constraint" | "--torch-backend" | "--index-strategy" => {
+                "-f" | "--find-links" => self.links.push(value().0),
+                "--torch-backend" => self.backend = Some(value().0),
+                "-c" | "--constraint" | "--index-strategy" => {
                     drop(value());
                     self.unclear = true;
                 }
@@ -148,11 +161,14 @@ fn requirement(line: &str) -> &str {
     line.split(" --").next().unwrap_or_default().trim_end()
 }
 
-/// The names of packages in a requirements file, as far as they can be read.
-pub fn packages(text: &str) -> Vec<PackageName> {
-    let name = |line: &str| {
+/// The names of packages in a requirements file with their extras, as far as they can be read.
+pub fn packages(text: &str) -> Vec<(PackageName, Vec<Extra>)> {
+    let name = |line: String| {
+        if let Ok(asked) = requirement(&line).parse::<Requirement>() {
+            return Some((asked.package, asked.extras));
+        }
         let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(line.len());
-        line[..end].parse().ok()
+        Some((line[..end].parse().ok()?, Vec::new()))
     };
-    text.lines().map(str::trim).filter(|line| !line.starts_with(['#', '-'])).filter_map(name).collect()
+    lines(text).filter(|line| !line.starts_with('-')).filter_map(name).collect()
 }

@@ -38,6 +38,33 @@ pub const INDEX: Lint = Lint {
     run: index,
 };
 
+/// The torch of a base, as far as the name of its image tells.
+pub(super) enum BaseTorch {
+    /// That release.
+    Release(Pep440),
+    /// One, or maybe one, and nobody knows which.
+    Unknown,
+    /// None.
+    None,
+}
+
+/// The torch that a stage has from its base.
+///
+/// # Errors
+/// When the matrix cannot be read.
+pub(super) fn torch_of_base(file: &Dockerfile<'_>, stage: usize, context: &Context<'_>) -> Result<BaseTorch, Failure> {
+    if file.chain(stage).iter().any(|stage| file.stages[*stage].without_torch) {
+        return Ok(BaseTorch::Unknown);
+    }
+    if let Some(Base { version: Some(version), .. }) = of_base(file, stage, context)? {
+        return Ok(BaseTorch::Release(version.only_release()));
+    }
+    let root = file.chain(stage).last().map(|root| &file.stages[*root]);
+    let Some(root) = root.filter(|root| root.parent.is_none()) else { return Ok(BaseTorch::Unknown) };
+    let has_none = context.matrix.image()?.is_without_torch(root.repository().0);
+    Ok(if has_none { BaseTorch::None } else { BaseTorch::Unknown })
+}
+
 /// The torch of a base.
 struct Base<'d> {
     stage: &'d Stage,
@@ -94,6 +121,10 @@ fn base(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>,
             continue;
         }
         let chain = file.chain(at);
+        // Then the one of the base is only in its layers.
+        if chain.iter().any(|stage| file.stages[*stage].without_torch) {
+            continue;
+        }
         let installs = chain.iter().flat_map(|stage| &file.stages[*stage].installs);
         let asked =
             installs.filter_map(|install| install.of("torch")).find(|(asked, _)| applies(asked) && !base.has(asked));

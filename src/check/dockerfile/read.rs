@@ -40,6 +40,8 @@ pub struct Stage {
     pub variables: Variables,
     /// What pip installs, a command each.
     pub installs: Vec<Install>,
+    /// It removes the torch that it finds.
+    pub without_torch: bool,
     /// Stages whose Python packages are copied into it.
     pub copied: Vec<usize>,
     /// Images that files are copied from.
@@ -102,6 +104,7 @@ impl<'t> Dockerfile<'t> {
                                 let mut variables = file.stages[stage].variables.clone();
                                 for words in &commands {
                                     variables.extend(exported(words));
+                                    file.stages[stage].without_torch |= removes_torch(words);
                                     let install = Install::read(words, &variables, beside);
                                     file.stages[stage].installs.extend(install);
                                 }
@@ -170,6 +173,7 @@ impl<'t> Dockerfile<'t> {
             env: Vec::new(),
             variables: parent.map(|parent| self.stages[parent].variables.clone()).unwrap_or_default(),
             installs: Vec::new(),
+            without_torch: false,
             copied: Vec::new(),
             sources: Vec::new(),
             image: image.clone(),
@@ -226,6 +230,18 @@ impl<'t> Dockerfile<'t> {
 
 fn global_value(args: &[Arg], name: &str) -> Option<String> {
     args.iter().find(|arg| arg.stage.is_none() && arg.name == name).and_then(|arg| arg.value.clone())
+}
+
+/// Whether a command is `pip uninstall torch`, or conda's of that kind.
+fn removes_torch(words: &[Word]) -> bool {
+    const PROGRAMS: [&str; 4] = ["pip", "conda", "mamba", "micromamba"];
+    let is_program = |word: &Word| {
+        let name = word.text.rsplit('/').next().unwrap_or_default();
+        PROGRAMS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    let after = |verb: &str| words.iter().position(|word| word.text == verb);
+    let Some(verb) = after("uninstall").or_else(|| after("remove")) else { return false };
+    words[..verb].iter().any(is_program) && words[verb..].iter().any(|word| ["torch", "pytorch"].contains(&&*word.text))
 }
 
 /// What `export NAME=value` sets for the commands after it.

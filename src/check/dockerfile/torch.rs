@@ -118,7 +118,10 @@ enum Variant {
 }
 
 fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
-    if install.unclear || install.extra.len() > 1 {
+    if let Some(backend) = &install.backend {
+        return Ok(if is_label(backend) { Variant::Labelled(backend.clone()) } else { Variant::Unknown });
+    }
+    if install.unclear || install.extra.len() > 1 || install.links.len() > 1 {
         return Ok(Variant::Unknown);
     }
     let of = |url: &str| -> Result<Variant, Failure> {
@@ -140,10 +143,24 @@ fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
         Ok(if is_cuda { Variant::Cuda } else { Variant::Unknown })
     };
     let index = install.index.as_ref().map_or(Ok(Variant::Default), |url| of(url))?;
+    // A folder of builds with one label, such as `whl/cu111/torch_stable.html`.
+    if let Some(link) = install.links.first() {
+        let folders = matrix.index()?.indexes.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0));
+        let mut rest = folders.filter_map(|folder| link.strip_prefix(folder)?.strip_prefix("/whl/"));
+        let label = rest.next().and_then(|rest| rest.split('/').next()).filter(|label| is_label(label));
+        let alone = install.extra.is_empty() && matches!(index, Variant::Default);
+        return Ok(label.filter(|_| alone).map_or(Variant::Unknown, |label| Variant::Labelled(label.to_owned())));
+    }
     // A version with a label is newer than the same without one (PEP 440), so pip takes it where both are offered.
     match (index, install.extra.first()) {
         (index, None) => Ok(index),
         (Variant::Default, Some(url)) => of(url),
         _ => Ok(Variant::Unknown),
     }
+}
+
+/// Whether it is the label of one build: `cu126`, `cpu`.
+fn is_label(text: &str) -> bool {
+    let digits = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    text == "cpu" || text.strip_prefix("cu").is_some_and(digits)
 }

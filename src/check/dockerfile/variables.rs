@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::other_torch::{BaseTorch, torch_of_base};
 use super::read::Dockerfile;
 use super::{Context, torch};
 use crate::check::rule::{env_variable_renamed, env_variable_unknown};
@@ -83,10 +84,16 @@ fn one(
     found
 }
 
-/// The torch that the stage pins, else the one of the whole file, else the lock's; with the NCCL that it pins.
+/// The torch that the stage installs, else its base's; where that has none, the one of the whole file, else the lock's; with
+/// the NCCL that it pins. Of a base that nobody knows nothing is certain.
 fn releases(file: &Dockerfile<'_>, stage: usize, context: &Context<'_>) -> Result<Releases, Failure> {
     let mut pinned = torch::of_stage(file, stage, context.matrix)?;
     if pinned.is_empty() {
+        match torch_of_base(file, stage, context)? {
+            BaseTorch::Release(torch) => return Ok(Releases { torch: [torch].into(), ..Releases::default() }),
+            BaseTorch::Unknown => return Ok(Releases::default()),
+            BaseTorch::None => {}
+        }
         for other in 0..file.stages.len() {
             pinned.extend(torch::of_stage(file, other, context.matrix)?);
         }

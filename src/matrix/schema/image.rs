@@ -50,6 +50,9 @@ pub struct CudaImageFile {
     /// Tags that are there no more.
     #[serde(rename = "gone")]
     pub gone: Vec<GoneTagRow>,
+    /// CUDA minors whose tags without a patch release are there no more.
+    #[serde(rename = "gone-minor")]
+    pub gone_minors: Vec<GoneMinorRow>,
     /// What images ask of the driver.
     #[serde(rename = "requirement")]
     pub requirements: Vec<ImageRequirementRow>,
@@ -105,6 +108,20 @@ pub struct DeletedImageRow {
 pub struct GoneTagRow {
     /// The tag.
     pub tag: String,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// A CUDA minor whose tags without a patch release (`11.0-base`) were removed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GoneMinorRow {
+    /// The minor.
+    pub cuda: Cuda,
+    /// A release of it that has images, where one has.
+    pub successor: Option<CudaRelease>,
     /// Where it is from.
     pub source: String,
     /// When that was read.

@@ -50,6 +50,12 @@ pub struct PackageFile {
 pub struct SystemCudnnRow {
     /// The packages.
     pub packages: Vec<PackageName>,
+    /// With one of these extras alone; none: always.
+    #[serde(default)]
+    pub with: Vec<PackageName>,
+    /// Extras with which they bring a cuDNN.
+    #[serde(default)]
+    pub without: Vec<PackageName>,
     /// Where it is from.
     pub source: String,
     /// When that was read.

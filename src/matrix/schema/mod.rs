@@ -29,8 +29,8 @@ pub use env_vars::{
 pub use gpu::{AmbiguousRow, CodeFamilyRow, CubinRow, GpuClass, GpuFile, GpuRow, NamesRow, ProductRow};
 pub use gpu_code::{GpuCodeFile, OptionalCodeRow, PerArchitectureRow, StubRow};
 pub use image::{
-    CudaImageFile, CudaImageRow, DeletedImageRow, FlavorRow, GoneTagRow, ImageRequirementRow, OsFile, OsRow,
-    PythonImageFile, PythonImageRow, TorchImageRow, UvRow,
+    CudaImageFile, CudaImageRow, DeletedImageRow, FlavorRow, GoneMinorRow, GoneTagRow, ImageRequirementRow, OsFile,
+    OsRow, PythonImageFile, PythonImageRow, TorchImageRow, UvRow,
 };
 pub use index::{
     CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,

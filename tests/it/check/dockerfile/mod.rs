@@ -1,6 +1,7 @@
 //! Dockerfiles of public kinds, with faults and without, each held to what is said of it and at which line.
 
 mod forms;
+mod judged;
 
 use gpulock::check::dockerfile::{ALL, Context, judge};
 use gpulock::diag::{Diagnostic, Evidence, Severity, SourceText};
