@@ -1,18 +1,21 @@
 //! `gpulock diff OLD NEW`: what moved between two locks.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 
 use super::{Answer, Format, Globals, input, output};
 use crate::diag::Failure;
-use crate::lock::LockDiff;
+use crate::file;
+use crate::lock::{Lock, LockDiff};
 use crate::report::diff;
 
 /// Flags of `gpulock diff`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The lock as it was
+    /// The lock as it was; `-` reads standard input
     #[arg(value_name = "OLD")]
     old: PathBuf,
     /// The lock as it is
@@ -28,7 +31,7 @@ pub struct Args {
 /// # Errors
 /// A lock that is not there or cannot be read.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let found = LockDiff::new(&input::read_lock(&args.old)?, &input::read_lock(&args.new)?);
+    let found = LockDiff::new(&read(&args.old)?, &read(&args.new)?);
     let text = match globals.format {
         Format::Json => diff::json(&found),
         Format::Markdown => diff::markdown(&found),
@@ -36,4 +39,29 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     output::write(globals, &text)?;
     Ok(if args.exit_code && !found.is_empty() { Answer::No } else { Answer::Yes })
+}
+
+/// A lock: a file, standard input, or a pipe that a shell gives (`<(git show main:gpulock.lock)`), which this process has open.
+/// A named pipe may wait for its writer without end, and is refused as any other command refuses it.
+fn read(path: &Path) -> Result<Lock, Failure> {
+    const OPEN: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
+    if path == Path::new("-") {
+        return parse(io::stdin().lock(), "standard input", path);
+    }
+    if !OPEN.iter().any(|open| path.starts_with(open)) {
+        return input::read_lock(path);
+    }
+    let pipe = File::open(path).map_err(|error| file::unread(path, &error))?;
+    parse(pipe, &path.display().to_string(), path)
+}
+
+fn parse(from: impl Read, name: &str, path: &Path) -> Result<Lock, Failure> {
+    let mut bytes = Vec::new();
+    let failed = |error: io::Error| file::unread(path, &error);
+    from.take(file::LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > file::LARGEST {
+        return Err(failed(io::ErrorKind::FileTooLarge.into()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+    Lock::parse(&text, name)
 }

@@ -45,14 +45,14 @@ impl Args {
 /// Runs it.
 ///
 /// # Errors
-/// No lock or a damaged one, an unknown target, artefacts that are pending, no image, a template that is wrong.
+/// No lock, a damaged or an edited one, an unknown target, artefacts that are pending, no image, a template that is wrong.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if args.print_template {
         output::write(globals, dockerfile::TEMPLATE)?;
         return Ok(Answer::Yes);
     }
     let path = input::lock_path(&args.place);
-    let lock = input::read_lock(&path)?;
+    let lock = input::read_whole_lock(&path)?;
     let mut target = render::choose(&lock, args.target.as_deref())?.clone();
     if target.image.is_none() {
         usual_image(&mut target, globals)?;

@@ -71,7 +71,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 /// Runs it.
 ///
 /// # Errors
-/// No lock or a damaged one, an unknown target, artefacts that are pending.
+/// No lock, a damaged or an edited one, an unknown target, artefacts that are pending.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if args.print_template {
         output::write(globals, embedded(args.format)?.text)?;
@@ -79,7 +79,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     }
     shaping::effective(&args.given(), args.format)?;
     let path = input::lock_path(&args.place);
-    let lock = input::read_lock(&path)?;
+    let lock = input::read_whole_lock(&path)?;
     let target = args.target.as_deref();
     let mut beside = Beside { wheel_folder: args.wheels.as_deref(), ..Beside::default() };
     match args.format {

@@ -1,7 +1,7 @@
 //! Flags that every command has, each with its `GPULOCK_*` twin, and what follows from them.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -187,13 +187,23 @@ impl Globals {
     pub fn fail(&self, failure: &Failure, looks_at_output: bool) {
         let printed = match self.format {
             Format::Json => Some(json::failure(failure)),
-            _ => self.findings(&Results::of_failure("gpulock", failure)),
+            _ => self.findings(&Results { anchors: anchors(failure), ..Results::of_failure("gpulock", failure) }),
         };
         if let Some(printed) = printed {
             let _ = if looks_at_output { output::stdout(&printed) } else { output::write(self, &printed) };
         }
         output::stderr(&human::failure(failure, self.style()));
     }
+}
+
+/// Files and folders that a failure was seen in as a whole, with no line of them.
+fn anchors(failure: &Failure) -> Vec<String> {
+    let seen = failure.diagnostics.iter().flat_map(|problem| &problem.evidence);
+    let places = seen.filter_map(|evidence| match evidence {
+        Evidence::Observed { what, .. } => Some(what.to_string()),
+        _ => None,
+    });
+    places.filter(|what| Path::new(what).exists()).collect()
 }
 
 /// The repository around the current folder: the nearest folder above that has a `.git`.

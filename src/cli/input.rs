@@ -208,18 +208,44 @@ pub fn read_lock(path: &Path) -> Result<Lock, Failure> {
     }
 }
 
+/// The same, for commands that write files from it: what such a file says has to be what was resolved.
+///
+/// # Errors
+/// As [`read_lock`], and a lock that was edited since.
+pub fn read_whole_lock(path: &Path) -> Result<Lock, Failure> {
+    let lock = read_lock(path)?;
+    match edited(&lock, &path.display().to_string()) {
+        Some(edited) => Err(Failure::no(edited)),
+        None => Ok(lock),
+    }
+}
+
 /// There is a manifest, and no lock.
 pub fn missing(path: &Path) -> Diagnostic {
     let evidence = Evidence::observed(path.display().to_string(), "no such file");
     Diagnostic::error("lock-missing", "there is no lock", evidence).fix("run `gpulock resolve`")
 }
 
+/// There is a lock, and nothing that says what it was made for: nobody can tell whether it still is what is asked.
+pub fn alone(path: &Path) -> Diagnostic {
+    let name = path.display().to_string();
+    let message = format!("{name} is here without the manifest that it was made for: not known whether it still fits");
+    let seen = Evidence::observed(&*name, format!("no {MANIFEST}, no pyproject.toml with [tool.gpulock]"));
+    let problem = Diagnostic::warning("lock-stale", message, seen).about(&name);
+    problem.fix("restore the manifest from version control, name it (`--manifest FILE`), or write one: `gpulock init`")
+}
+
 /// The lock was made for another manifest than the one that is here: as far as the lock tells, in what.
 pub fn stale(path: &Path, lock: &Lock, manifest: &Manifest) -> Diagnostic {
     let name = path.display().to_string();
     let evidence = Evidence::observed(&*name, "was made for another manifest (hash of the inputs)");
-    let mut problem = Diagnostic::error("lock-stale", format!("{name} is not that of this manifest"), evidence);
+    let message = format!("{name} is not that of this manifest");
     let differences = lock.differences(manifest);
+    // Where somebody edited: the line of the manifest, where that is known.
+    let mut problem = match differences.iter().find_map(|(path, _)| manifest.place(path)) {
+        Some(place) => Diagnostic::error("lock-stale", message, place.clone()).and(evidence),
+        None => Diagnostic::error("lock-stale", message, evidence),
+    };
     if differences.is_empty() {
         let fact = "in what a lock does not hold, such as bounds that its versions still meet";
         problem = problem.and(Evidence::observed("the manifest differs", fact));
@@ -250,9 +276,16 @@ pub fn seal(lock: &Lock, name: &str) -> Option<Diagnostic> {
         Seal::Absent => {
             let message = format!("{name} has no hash of what it holds: an edit by hand would not be seen");
             let seen = seen("no `content`; an earlier release wrote it");
-            Some(Diagnostic::note(EDITED, message, seen).about(name).fix("run `gpulock resolve`, which adds it"))
+            Some(
+                Diagnostic::warning(EDITED, message, seen).about(name).fix("run `gpulock resolve` once, which adds it"),
+            )
         }
     }
+}
+
+/// What is said of a lock that is not as it was written; `None` for one that is, or that does not tell.
+pub fn edited(lock: &Lock, name: &str) -> Option<Diagnostic> {
+    Some(lock).filter(|lock| lock.seal == Seal::Broken).and_then(|lock| seal(lock, name))
 }
 
 /// The code of a lock that somebody edited.

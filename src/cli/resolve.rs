@@ -335,12 +335,14 @@ fn refuse(conflicts: &[Conflict], globals: &Globals) -> Result<Answer, Failure> 
 /// `--locked`: the lock as it is, if it was made for this manifest.
 fn locked(old: Option<&Lock>, manifest: &Manifest, path: &Path, globals: &Globals) -> Result<Answer, Failure> {
     let Some(old) = old else { return Err(missing(path)) };
-    let edited = Some(old).filter(|old| old.seal == Seal::Broken).and_then(|old| input::seal(old, &args_path(path)));
+    let sealed = input::seal(old, &args_path(path));
+    let (edited, unsealed) = sealed.into_iter().partition::<Vec<_>, _>(|_| old.seal == Seal::Broken);
     let stale = (!old.satisfies(manifest)).then(|| input::stale(path, old, manifest));
     let diagnostics: Vec<Diagnostic> = edited.into_iter().chain(stale).collect();
     if !diagnostics.is_empty() {
         return Err(Failure { class: Class::No, diagnostics });
     }
+    globals.tell(&unsealed);
     report(old, globals, &summary::lock(old))?;
     Ok(Answer::Yes)
 }

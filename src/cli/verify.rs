@@ -13,7 +13,7 @@ use super::run::Stdout;
 use super::subject::{ImageArgs, Reader, platform};
 use super::{Answer, Globals, here, run, running, watched};
 use crate::check;
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::lock::Lock;
 use crate::manifest::{self, Manifest, Target};
 use crate::matrix::Matrix;
@@ -71,7 +71,7 @@ pub struct Args {
 /// A subject, lock or manifest that cannot be read, a GPU or driver that is unknown.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
-    let lock = lock(args)?;
+    let lock = lock(args, globals)?;
     let target = target(args, lock.as_ref(), &matrix)?;
     let manifest = input::manifest_if_there(&args.place)?;
     let flags: BTreeMap<String, String> = args.variables.iter().cloned().collect();
@@ -127,15 +127,19 @@ fn anchors(args: &Args, locked: bool, subject: &Path) -> Vec<String> {
 
 /// The lock to hold the environment against: the one that is named, else the one that is here, unless the flags ask a
 /// question of their own.
-fn lock(args: &Args) -> Result<Option<Lock>, Failure> {
+fn lock(args: &Args, globals: &Globals) -> Result<Option<Lock>, Failure> {
     if args.place.lock.is_none() && (!args.gpus.is_empty() || args.target.as_deref() == Some(here::AUTO)) {
         return Ok(None);
     }
     let path = input::lock_path(&args.place);
-    match &args.place.lock {
-        Some(path) => input::read_lock(path).map(Some),
-        None => input::lock_if_there(&path),
-    }
+    let lock = match &args.place.lock {
+        Some(path) => Some(input::read_lock(path)?),
+        None => input::lock_if_there(&path)?,
+    };
+    // What the environment is held against was not resolved; what is seen of it is so all the same.
+    let edited = lock.as_ref().and_then(|lock| input::edited(lock, &path.display().to_string()));
+    globals.tell(&edited.map(|edited| Diagnostic { severity: Severity::Warning, ..edited }));
+    Ok(lock)
 }
 
 /// The machines: those of the flags, of this host, or of the lock's target.

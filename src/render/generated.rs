@@ -90,8 +90,10 @@ pub fn judge(name: &str, text: &str, origin: &Origin<'_>) -> Option<Diagnostic> 
         }
         (_, Err(Refused::Template)) => {
             let message = format!("{name} was written by a template that is neither this release's own nor here");
-            let fix = format!("{}; or name the template that wrote it: `gpulock check --template FILE`", fix());
-            return Some(stale(message, header.template.unwrap_or(header.line)).fix(fix));
+            let sought = header.template.unwrap_or("gone from its header");
+            let fix = format!("{}; to compare by the template that wrote it: `gpulock check --template FILE`", fix());
+            let seen = Evidence::observed(name, format!("hash of its template: {sought}"));
+            return Some(stale(message, header.template.unwrap_or(header.line)).and(seen).fix(fix));
         }
         (_, Err(Refused::Failed(failure))) => {
             stale(format!("{name} is not what this lock gives: {failure}"), header.line)
@@ -101,7 +103,7 @@ pub fn judge(name: &str, text: &str, origin: &Origin<'_>) -> Option<Diagnostic> 
 }
 
 /// Formats in which a carriage return at the end of a line becomes part of a value or of a command.
-const CARRIAGE_RETURNS_COUNT: [&str; 2] = ["export env", "export slurm"];
+const CARRIAGE_RETURNS_COUNT: [&str; 3] = ["export apptainer", "export env", "export slurm"];
 
 /// A file that is what the lock gives but for the ends of its lines.
 pub(super) fn other_ends(name: &str, text: &str, command: &str) -> Diagnostic {
@@ -112,7 +114,7 @@ pub(super) fn other_ends(name: &str, text: &str, command: &str) -> Diagnostic {
     let line = text.lines().next().map(|line| 0..line.len());
     let finding = Diagnostic::warning(STALE, message, SourceText::new(name, text).span(line)).about(name);
     let fix = format!("add `{name} text eol=lf` to .gitattributes and check it out anew");
-    Diagnostic { severity: if counts { Severity::Warning } else { Severity::Note }, ..finding.fix(fix) }
+    Diagnostic { severity: if counts { Severity::Error } else { Severity::Note }, ..finding.fix(fix) }
 }
 
 /// Why a file could not be rendered once more.
@@ -244,24 +246,56 @@ pub(super) fn edited(source: SourceText<'_>, wanted: &str) -> Diagnostic {
     Diagnostic::error(STALE, message, place).and(Evidence::observed("the lock gives", gives))
 }
 
-/// The command that writes the file anew: for the target that it names, else for the one that it is nearest to.
+/// How the file is written anew: for the target that it names, else for the one that it is nearest to, and by the
+/// template that wrote it. What is not known is left to choose.
 fn anew(name: &str, header: Header<'_>, nearest: Option<&str>, origin: &Origin<'_>) -> String {
-    let named = header.target.filter(|target| origin.lock.target(target).is_some());
-    let first = || origin.lock.targets.first().map(|target| target.name.as_str());
-    let target = match named.or(nearest).or_else(first).filter(|_| origin.lock.targets.len() > 1) {
-        Some(target) => format!(" --target {}", quote::word(target)),
-        None => String::new(),
+    let targets = &origin.lock.targets;
+    // As the header shows it.
+    let named = header.target.map(|shown| targets.iter().find(|target| quote::comment(&target.name) == shown));
+    let first = || targets.first().map(|target| target.name.as_str());
+    let (target, gone) = match (named, header.target) {
+        (Some(None), Some(shown)) => (Some("TARGET".to_owned()), Some(shown)),
+        (Some(Some(target)), _) => (Some(quote::word(&target.name)), None),
+        _ => (nearest.or_else(first).map(quote::word), None),
+    };
+    let target = target.filter(|_| gone.is_some() || targets.len() > 1);
+    let target = target.map_or_else(String::new, |target| format!(" --target {target}"));
+    let command = if header.command.is_empty() { "dockerfile` or `gpulock export FORMAT" } else { header.command };
+    let flags = options(header).flags(&quote::word(name));
+    let by = |template: Option<&str>| {
+        let template = template.map_or_else(String::new, |name| format!(" --template {name}"));
+        format!("`gpulock {command}{target}{template}{}{flags}`", origin.place)
     };
     let embedded = match header.command.strip_prefix("export ").and_then(|format| format.parse().ok()) {
         Some(Format::File(format)) => format.template(),
         _ => dockerfile::EMBEDDED,
     };
-    let template = template(header, embedded, origin).ok().filter(|template| template.text != embedded.text);
-    let template = template.map_or_else(String::new, |one| format!(" --template {}", quote::word(one.name)));
-    let command = if header.command.is_empty() { "dockerfile` or `gpulock export FORMAT" } else { header.command };
-    format!(
-        "write it anew: `gpulock {command}{target}{template}{}{}`",
-        origin.place,
-        options(header).flags(&quote::word(name))
-    )
+    let how = match (template(header, embedded, origin), header.template) {
+        (Ok(template), _) if template.text == embedded.text => format!("write it anew: {}", by(None)),
+        (Ok(template), _) => format!("write it anew: {}", by(Some(&quote::word(template.name)))),
+        (Err(_), None) => format!("write it anew: {}", by(None)),
+        // Whose it was, nobody can tell from its hash.
+        (Err(_), Some(_)) => {
+            let here: Vec<String> = origin.templates.iter().map(|(name, _)| quote::word(name)).collect();
+            let one = match &*here {
+                [one] => one,
+                _ => "FILE",
+            };
+            let which = if here.len() > 1 { format!(" (here are {})", here.join(", ")) } else { String::new() };
+            format!(
+                "where a template of your own wrote it, write it anew by that as it is now{which}: {}; where an earlier \
+                 release's own wrote it: {}",
+                by(Some(one)),
+                by(None)
+            )
+        }
+    };
+    match gone {
+        Some(gone) => {
+            let known: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+            let known = known.join(", ");
+            format!("the lock has no target {gone} any more: remove {name}, or, for one of {known}, {how}")
+        }
+        None => how,
+    }
 }

@@ -6,6 +6,8 @@ const MARK: &str = "Written by `gpulock ";
 const LOCK_LINE: &str = "Lock: ";
 const HASH: &str = "sha256:";
 const TARGET_LINE: &str = "Target: ";
+/// The same in a Dockerfile, where the stack follows.
+const DOCKERFILE_TARGET_LINE: &str = "Target ";
 const TEMPLATE_LINE: &str = "Template: ";
 const OPTIONS_LINE: &str = "Options: ";
 /// The commands that write such files.
@@ -43,7 +45,10 @@ pub fn header(text: &str) -> Option<Header<'_>> {
         line: first,
         command,
         lock: line(LOCK_LINE).filter(|hash| is_hash(hash)),
-        target: line(TARGET_LINE).and_then(|text| text.rsplit_once(" (")).map(|(name, _)| name),
+        target: line(TARGET_LINE)
+            .and_then(|text| text.rsplit_once(" ("))
+            .or_else(|| line(DOCKERFILE_TARGET_LINE).and_then(|text| text.rsplit_once(": torch ")))
+            .map(|(name, _)| name),
         template: line(TEMPLATE_LINE),
         options: line(OPTIONS_LINE),
     })

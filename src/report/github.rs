@@ -30,7 +30,8 @@ pub fn report(results: &Results<'_>) -> String {
         let _ = writeln!(out, "::warning title=nothing-inspected::{}", data(nothing));
     }
     // A line that begins otherwise is shown as it is; a path cannot make it a command.
-    let said = format!("{} {}: {}", results.command, results.subject, results.verdict());
+    let subject = if results.subject.is_empty() { String::new() } else { format!(" {}", results.subject) };
+    let said = format!("{}{subject}: {}", results.command, results.verdict());
     // The runner takes the old form of a command wherever in a line it stands.
     out + &printable(&said).replace('\n', " ").replace("##[", "## [") + "\n"
 }

@@ -14,7 +14,7 @@ pub fn report(results: &Results<'_>) -> String {
     let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(out, "<testsuites name=\"gpulock\" {counts}>");
-    let name = escaped(&format!("{} {}", results.command, results.subject));
+    let name = escaped(format!("{} {}", results.command, results.subject).trim_end());
     let _ = writeln!(out, "  <testsuite name=\"{}\" {counts} skipped=\"{}\">", name.trim_end(), skipped);
     if let Some(nothing) = nothing {
         let command = escaped(results.command);

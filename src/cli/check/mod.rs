@@ -17,7 +17,7 @@ use super::{Answer, Globals, dockerfile};
 use crate::check::{self, Findings};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::file;
-use crate::lock::Lock;
+use crate::lock::{Lock, Seal};
 use crate::manifest::{Check, Manifest};
 use crate::matrix::Matrix;
 use crate::render::{self, generated, pinned};
@@ -178,7 +178,8 @@ impl Project {
                 all.findings.push(input::stale(&self.lock_path, lock, manifest));
             }
             (Some(_), Some(_)) => {}
-            (None, _) => all.skipped.push(("lock-stale", "no manifest here".into())),
+            (None, Some(_)) => all.findings.push(input::alone(&self.lock_path)),
+            (None, None) => all.skipped.push(("lock-stale", "no manifest here".into())),
         }
         all
     }
@@ -202,6 +203,12 @@ impl Project {
             }
             return Ok(());
         };
+        // Written anew from such a lock, they would be what nobody resolved.
+        if lock.seal == Seal::Broken && !(files.generated.is_empty() && files.pinned.is_empty()) {
+            let why = format!("{} was edited: run `gpulock resolve` first", self.lock_path.display());
+            all.skipped.push((generated::STALE, why));
+            return Ok(());
+        }
         let mut templates = files.templates.clone();
         for path in &args.templates {
             templates.push((path.display().to_string(), file::text(path)?));

@@ -250,6 +250,18 @@ fn templates_are_known_by_their_hash() {
     fs::rename(place.path("mine.j2"), place.path("mine.txt")).unwrap();
     let ran = check(&place, &[]).code(1);
     assert!(ran.out.contains("was written by a template that is neither this release's own nor here"), "{}", ran.out);
+    // Whose template it was is not known: no command drops it without a word.
+    let hash = "sha256:";
+    assert!(ran.out.contains(&format!("hash of its template: {hash}")), "{}", ran.out);
+    let fix = "where a template of your own wrote it, write it anew by that as it is now: `gpulock dockerfile --template FILE -o \
+               Dockerfile`; where an earlier release's own wrote it: `gpulock dockerfile -o Dockerfile`";
+    assert!(ran.out.contains(fix) && !ran.out.contains("fix: write it anew"), "{}", ran.out);
+    place.put("other.j2", "{% extends \"Dockerfile\" %}\n{% block last %}\nENV MINE=3\n{% endblock %}\n");
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains("as it is now: `gpulock dockerfile --template other.j2 -o Dockerfile`"), "{}", ran.out);
+    place.put("third.j2", "");
+    let ran = check(&place, &[]).code(1);
+    assert!(ran.out.contains("as it is now (here are other.j2, third.j2): `gpulock dockerfile --template FILE"));
     // The command that is proposed writes precisely this file.
     let ran = check(&place, &["--template", "mine.txt"]).code(1);
     assert!(ran.out.contains("Dockerfile was changed since it was written"), "{}", ran.out);
@@ -473,8 +485,13 @@ fn ends_of_lines_are_no_edit() {
         place.put(name, place.text(name).replace('\n', "\r\n"));
     }
     // In an env file, a carriage return becomes part of each value.
-    assert_eq!(found(&place, &[], 0), [&["warning file-stale"][..], &["note file-stale"; 3]].concat());
-    let ran = check(&place, &[]).code(0);
+    place.run(&["export", "slurm", "-q", "-o", "job.sh", "--", "true"]).code(0);
+    place.run(&["export", "apptainer", "-q", "-o", "job.def"]).code(0);
+    for name in ["job.sh", "job.def"] {
+        place.put(name, place.text(name).replace('\n', "\r\n"));
+    }
+    assert_eq!(found(&place, &[], 1), [["error file-stale"; 3], ["note file-stale"; 3]].concat());
+    let ran = check(&place, &[]).code(1);
     assert!(ran.out.contains("add `job.env text eol=lf` to .gitattributes"), "{}", ran.out);
     edit(&place, "requirements.txt", "torch==2.8.0", "torch==2.7.0");
     let ran = check(&place, &[]).code(1);
@@ -506,5 +523,55 @@ fn variables_of_the_manifest_are_judged_there() {
         for name in ["Dockerfile", "other.Dockerfile"] {
             let _ = fs::remove_file(place.path(name));
         }
+    }
+}
+
+/// The command that is proposed is for the target that the file names, whatever else is not known of it.
+#[test]
+fn the_target_is_that_of_the_file() {
+    let place = Place::with(&format!("{GOOD}\n[target.desk]\ngpus = ['H100']\ndriver = '580'\n\n[image]\n"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    place.run(&["dockerfile", "-q", "--target", "desk", "-o", "d.Dockerfile"]).code(0);
+    place.run(&["export", "slurm", "-q", "--target", "desk", "-o", "job.sh", "--", "true"]).code(0);
+    let whole = ["d.Dockerfile", "job.sh"].map(|name| (name, place.text(name)));
+    for (name, text) in &whole {
+        let hash = text.split("Template: sha256:").nth(1).unwrap()[..64].to_owned();
+        place.put(name, text.replace(&hash, &"0".repeat(64)));
+    }
+    let ran = check(&place, &[]).code(1);
+    for command in
+        ["`gpulock dockerfile --target desk -o d.Dockerfile`", "`gpulock export slurm --target desk -o job.sh"]
+    {
+        assert!(ran.out.contains(command), "{command} is not in\n{}", ran.out);
+    }
+    assert!(!ran.out.contains("--target a"), "{}", ran.out);
+    whole.iter().for_each(|(name, text)| place.put(name, text));
+    place.put("gpulock.toml", place.text("gpulock.toml").replace("[target.desk]", "[target.node]"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    let ran = check(&place, &[]).code(1);
+    for (name, command) in [("d.Dockerfile", "dockerfile"), ("job.sh", "export slurm")] {
+        let fix = format!(
+            "the lock has no target desk any more: remove {name}, or, for one of a, node, write it anew: \
+             `gpulock {command} --target TARGET"
+        );
+        assert!(ran.out.contains(&fix), "`{fix}` is not in\n{}", ran.out);
+    }
+}
+
+/// What cannot be read as a whole has a place too, and the summary names the program alone.
+#[test]
+fn a_file_that_is_no_lock_is_the_place() {
+    let place = project();
+    place.put("gpulock.lock", "");
+    for is_folder in [false, true] {
+        if is_folder {
+            fs::remove_file(place.path("gpulock.lock")).unwrap();
+            fs::create_dir(place.path("gpulock.lock")).unwrap();
+        }
+        let log = valid_sarif(&check(&place, &["--format", "sarif"]).code(2).out);
+        let at = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+        assert_eq!(at, "gpulock.lock", "{log:#}");
+        let ran = check(&place, &["--format", "github"]).code(2);
+        assert!(ran.out.contains("file=gpulock.lock") && ran.out.contains("gpulock: 1 error"), "{}", ran.out);
     }
 }

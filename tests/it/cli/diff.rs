@@ -2,7 +2,7 @@
 
 use gpulock::report::schema;
 
-use super::program::{GOOD, Place};
+use super::program::{GOOD, Place, Ran};
 
 #[test]
 fn two_locks_are_compared() {
@@ -41,4 +41,25 @@ fn names_stay_in_their_line() {
     }
     let ran = place.run(&["resolve", "--locked", "--lock", "other.lock"]).code(1);
     assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
+}
+
+/// A lock of another revision needs no file of its own.
+#[test]
+fn a_lock_comes_through_a_pipe() {
+    let place = Place::locked();
+    place.put("old.lock", place.lock());
+    place.put("gpulock.toml", GOOD.replace("2.8.0", "2.7.1"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    let wanted = place.run(&["diff", "old.lock"]).code(0).out;
+    assert!(wanted.contains("torch 2.8.0 -> 2.7.1"), "{wanted}");
+    let program = env!("CARGO_BIN_EXE_gpulock");
+    let shell =
+        |line: &str| Ran::of(place.shell(&line.replace("gpulock diff", &format!("{program} diff"))).output().unwrap());
+    for line in ["gpulock diff - < old.lock", "cat old.lock | gpulock diff -", "cat old.lock | gpulock diff /dev/stdin"]
+    {
+        assert_eq!(shell(line).code(0).out, wanted, "{line}");
+    }
+    shell("gpulock diff - gpulock.lock < /dev/null").code(2).says(&["standard input is empty"]);
+    shell("gpulock diff - < /dev/zero").code(2).says(&["is too large"]);
+    shell("mkfifo pipe && gpulock diff pipe").code(2).says(&["a named pipe"]);
 }

@@ -3,6 +3,7 @@
 use gpulock::lock::Lock;
 
 use super::program::{GOOD, Place};
+use crate::check::venv::Venv;
 
 /// A lock with everything that a lock may have.
 fn full() -> Place {
@@ -91,8 +92,10 @@ fn a_lock_of_an_earlier_release_has_none() {
     assert!(text.contains("revision = 1\n") && !text.contains("content = "), "{text}");
     place.put("gpulock.lock", &text);
     let ran = place.run(&["check", "--matrix-age", "99999"]).code(0);
-    assert!(ran.out.contains("note[lock-edited]: gpulock.lock has no hash of what it holds"), "{}", ran.out);
-    place.run(&["resolve", "--locked"]).code(0);
+    assert!(ran.out.contains("warning[lock-edited]: gpulock.lock has no hash of what it holds"), "{}", ran.out);
+    assert!(ran.out.contains("run `gpulock resolve` once"), "{}", ran.out);
+    assert_eq!(place.run(&["check", "--fail-on", "warning"]).code, Some(1));
+    place.run(&["resolve", "--locked"]).code(0).says(&["warning[lock-edited]"]);
     place.refuses(&["resolve", "--offline", "--check"], 1).says(&["a hash of what it holds, which it lacks"]);
     let ran = place.run(&["resolve", "--offline"]).code(0);
     assert!(ran.out.contains("wrote gpulock.lock\n  a hash of what it holds, which it lacks"), "{}", ran.out);
@@ -144,4 +147,49 @@ fn a_stale_lock_says_in_what() {
         let ran = place.run(&["check"]).code(1);
         assert!(ran.out.contains("error[lock-stale]") && ran.out.contains(says), "`{says}` is not in\n{}", ran.out);
     }
+}
+
+/// What is made of a lock says what was resolved, or is not made.
+#[test]
+fn nothing_is_made_of_an_edited_lock() {
+    let place = full();
+    place.put("pyproject.toml", "[project]\nname = 'p'\nversion = '1'\nrequires-python = '>=3.11'\n");
+    place.run(&["dockerfile", "-q", "-o", "Dockerfile"]).code(0);
+    place.run(&["export", "requirements", "-o", "requirements.txt"]).code(0);
+    place.run(&["export", "slurm", "-o", "job.sh", "--", "true"]).code(0);
+    edit(&place, "floor = \"525.60.13\"", "floor = \"520\"");
+    let commands: [&[&str]; 6] = [
+        &["dockerfile"],
+        &["dockerfile", "--check"],
+        &["export", "requirements"],
+        &["export", "pylock", "--offline", "--wheels", "w"],
+        &["export", "uv"],
+        &["export", "k8s", "--image", "i", "--", "true"],
+    ];
+    for command in commands {
+        place.refuses(command, 1).says(&["error[lock-edited]", "run `gpulock resolve`"]);
+    }
+    // Nor is it said of each file that it is to be written anew from that lock.
+    let ran = place.run(&["check", "--matrix-age", "99999"]).code(1);
+    assert!(ran.out.contains("lock-edited") && !ran.out.contains("error[file-stale]"), "{}", ran.out);
+    let says = "skipped, gpulock.lock was edited: run `gpulock resolve` first: file-stale";
+    assert!(ran.out.contains(says) && !ran.out.contains("write it anew: `gpulock"), "{}", ran.out);
+    // What an environment has, it has all the same.
+    let venv = Venv::with_torch();
+    let path = venv.path().display().to_string();
+    let verify = ["verify", "--lock", "gpulock.lock", &path];
+    assert!(place.run(&verify).err.contains("warning[lock-edited]"));
+    place.run(&["resolve", "--offline", "-q"]).code(0);
+    assert!(!place.run(&verify).err.contains("lock-edited"));
+    place.run(&["dockerfile", "--check"]).code(0);
+}
+
+#[test]
+fn a_lock_without_its_manifest() {
+    let place = full();
+    std::fs::remove_file(place.path("gpulock.toml")).unwrap();
+    let ran = place.run(&["check", "--matrix-age", "99999"]).code(0);
+    let says = "warning[lock-stale]: gpulock.lock is here without the manifest that it was made for";
+    assert!(ran.out.contains(says) && ran.out.contains("--manifest FILE"), "{}", ran.out);
+    place.run(&["check", "--fail-on", "warning"]).code(1);
 }
