@@ -69,7 +69,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         let others = || others(&lock, &target, &path, args, globals);
         return check(&text, &target.name, others, args, globals);
     }
-    output::write(globals, &text)?;
+    output::made(globals, &text)?;
     Ok(Answer::Yes)
 }
 

@@ -88,7 +88,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         Format::Uv => return uv(args, globals, &lock, &path),
         Format::File(_) => return file(args, globals, &lock, &path),
     }
-    output::write(globals, &render::render(args.format, &lock, target, &beside)?)?;
+    output::made(globals, &render::render(args.format, &lock, target, &beside)?)?;
     Ok(Answer::Yes)
 }
 
@@ -159,7 +159,7 @@ fn file(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result
     if args.format.is_on_image() && target.image.is_none() {
         dockerfile::usual_image(&mut target, globals)?;
     }
-    output::write(globals, &render::render_for(args.format, lock, &target, &beside)?)?;
+    output::made(globals, &render::render_for(args.format, lock, &target, &beside)?)?;
     Ok(Answer::Yes)
 }
 
@@ -175,7 +175,7 @@ fn uv(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result<A
     // In place, whether `-o` names it too or not.
     let elsewhere = globals.output.as_ref().is_some_and(|output| !write::is_same(output, &file));
     if elsewhere {
-        output::write(globals, &text)?;
+        output::made(globals, &text)?;
     } else if globals.output.is_some() {
         write::atomically(&file, &text)?;
     } else if text == old {

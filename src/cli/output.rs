@@ -69,6 +69,20 @@ pub fn written(globals: &Globals, files: &[String], more: &str) -> Result<(), Fa
     }
 }
 
+/// Writes a file that is the result: to standard output, or where `-o` says; a program that asked for JSON is then told so.
+///
+/// # Errors
+/// As [`write`].
+pub fn made(globals: &Globals, text: &str) -> Result<(), Failure> {
+    write(globals, text)?;
+    match &globals.output {
+        Some(path) if globals.form() == Form::Json && write::is_file(path) => {
+            stdout(&json::written(&[path.display().to_string()]))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes to standard error, for people. Where that cannot be written there is nobody left to tell.
 pub fn stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());

@@ -78,6 +78,11 @@ fn is_open(path: &Path) -> bool {
     folder.is_some_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd")) && path.file_name().is_some()
 }
 
+/// Whether a path is that of a file, and no other name of a stream that somebody reads.
+pub(super) fn is_file(path: &Path) -> bool {
+    follow_links(path).is_ok_and(|end| !is_open(&end) && fs::metadata(end).is_ok_and(|it| it.is_file()))
+}
+
 /// Such a file. Standard output and error are shared with whoever started this process, place in the file included.
 fn opened(path: &Path) -> io::Result<File> {
     let own = fs::canonicalize("/proc/self")?;
@@ -177,8 +182,7 @@ fn explain(path: &Path, error: &io::Error) -> Diagnostic {
         ErrorKind::IsADirectory => ("a folder of that name is there", "remove it, or choose another name"),
         _ => ("the system refused", "see the reason above"),
     };
-    let is_kept = follow_links(path).is_ok_and(|end| !is_open(&end) && fs::metadata(end).is_ok_and(|it| it.is_file()));
-    let kept = if is_kept { "; the file is as it was" } else { "" };
+    let kept = if is_file(path) { "; the file is as it was" } else { "" };
     let message = format!("cannot write {shown}: {why}{kept}");
     // The name of the temporary file tells nobody anything.
     let said = error.to_string();

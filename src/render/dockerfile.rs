@@ -8,7 +8,7 @@ pub use super::template::Template;
 use super::context::context;
 use super::generated::{STALE, edited, other_ends};
 use super::options::Options;
-use super::{all_known, quote, refused_variables};
+use super::{all_known, lock_name, quote, refused_variables};
 use crate::diag::{Diagnostic, Evidence, Failure, SourceText};
 use crate::lock::{Image, Lock, SLIM, Target, Tier};
 
@@ -40,7 +40,8 @@ pub fn render(lock: &Lock, target: &Target, lock_file: &str, template: Template<
         |_: &str, value: &str| (!quote::fits(value)).then_some("it has a line feed or another control character");
     refused_variables(target, "a Dockerfile", no_instruction)?;
     let values = context(lock, target, lock_file, &Options::default());
-    let body = template.render(EMBEDDED, values, "gpulock dockerfile").map_err(Failure::unanswerable)?;
+    let body = template.render(EMBEDDED, values, "gpulock dockerfile");
+    let body = body.map_err(|fault| Failure::unanswerable(lock_name(true, lock_file, fault)))?;
     let (directives, body) = directives(body, template)?;
     let header = format!(
         "{MARK}; change gpulock.toml, resolve, and write it anew.\n{LOCK_LINE}{}\n{TEMPLATE_LINE}{}\n",

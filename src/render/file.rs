@@ -3,7 +3,7 @@
 use super::context::context;
 use super::format::FileFormat;
 use super::options::Options;
-use super::{Beside, Format, all_known, dockerfile, header, quote, refused_variables};
+use super::{Beside, Format, all_known, dockerfile, header, lock_name, quote, refused_variables};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::lock::{Lock, Target};
 
@@ -26,7 +26,7 @@ pub(super) fn render(
     let values = context(lock, target, beside.lock_name, &options);
     let body = template
         .render(format.template(), values, &format!("gpulock export {}", format.name))
-        .map_err(Failure::unanswerable)?;
+        .map_err(|fault| Failure::unanswerable(lock_name(format.on_image, beside.lock_name, fault)))?;
     let body = body.trim();
     // The interpreter of a script is named in the first line or not at all.
     let (first, body) = match body.split_once('\n') {
@@ -50,9 +50,20 @@ fn image(format: &FileFormat, options: &Options) -> Result<(), Failure> {
             false => Ok(()),
         };
     };
-    quote::reference(image).map(drop).map_err(|_| {
+    let refuse = |what: &str, fix: String| {
         let message = format!("{image:?} is not the name of an image");
-        let seen = Evidence::observed("--image", "letters, digits and `. / : _ - @` make the name of an image");
-        Failure::unanswerable(Diagnostic::error("usage", message, seen).fix("write it as REGISTRY/NAME:TAG"))
-    })
+        let seen = Evidence::observed("--image", what);
+        Err(Failure::unanswerable(Diagnostic::error("usage", message, seen).fix(fix)))
+    };
+    match image.split_once("://") {
+        Some((scheme, name)) => refuse(
+            "`SCHEME://` says how an image is fetched, and is no part of its name",
+            format!("leave out `{scheme}://`: --image {}", quote::word(name)),
+        ),
+        None if quote::reference(image).is_err() => refuse(
+            "letters, digits and `. / : _ - @` make the name of an image",
+            "write it as REGISTRY/NAME:TAG".into(),
+        ),
+        None => Ok(()),
+    }
 }

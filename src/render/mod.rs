@@ -147,6 +147,17 @@ fn refused_variables(
     }
 }
 
+/// Why a template fails: where it copies the lock into an image, whose files take no quotes, by a name that needs some, the
+/// name is what is to be changed. Else the fault of the template.
+fn lock_name(copies: bool, name: &str, fault: Diagnostic) -> Diagnostic {
+    if !copies || quote::is_word(name) || !fault.message.contains(&format!("{name:?} is not the ")) {
+        return fault;
+    }
+    let message = format!("the lock is named {name:?}, which cannot be copied into an image by that name");
+    let seen = Evidence::observed(name, "a name of letters, digits and `. _ + ; -` alone needs no quotes");
+    Diagnostic::error("usage", message, seen).fix("rename the lock, such as to gpulock.lock")
+}
+
 /// A word of a command line of the shell, in quotes where it needs them.
 pub fn word(text: &str) -> String {
     quote::word(text)

@@ -23,8 +23,9 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
         let named = !text.starts_with(|c: char| c.is_ascii_digit());
         only(&text, "name of an environment variable", |c| named && (c.is_ascii_alphanumeric() || c == '_'))
     });
-    environment.add_filter("word", |text: String| {
-        only(&text, "word of letters, digits and `. _ + ; -`", |c| c.is_ascii_alphanumeric() || "._+;-".contains(c))
+    environment.add_filter("word", |text: String| match is_word(&text) {
+        true => Ok(text),
+        false => Err(refused(format!("{text:?} is not the word of letters, digits and `. _ + ; -`"))),
     });
     environment.add_filter("bash", |text: String| job::bash(&text));
     environment.add_filter("definition", |text: String| job::definition(&text));
@@ -34,6 +35,11 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter("constraint", |text: String| job::constraint(&text));
     environment.add_filter("workflow", |text: String| job::workflow(&text));
     environment.add_filter("label", |text: String| label(&text));
+}
+
+/// Whether a text needs quotes nowhere.
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+;-".contains(c))
 }
 
 /// Text of a comment: what some reader takes for the end of a line, or does not take at all, is escaped.

@@ -70,6 +70,29 @@ fn a_target_is_chosen() {
     assert!(text.contains("TORCH_CUDA_ARCH_LIST=\"9.0\"") && text.contains("--target 'b'"));
 }
 
+#[test]
+fn a_program_is_told_what_was_written() {
+    let place = place();
+    for command in [&["dockerfile"][..], &["export", "requirements"], &["export", "env"], &["export", "uv"]] {
+        let arguments = [command, &["-q", "--format", "json", "-o", "made"]].concat();
+        let ran = place.run(&arguments);
+        assert_eq!(ran.code(0).json()["files"], serde_json::json!(["made"]), "{command:?}");
+        let arguments = [command, &["-q", "--format", "json", "-o", "/dev/stdout"]].concat();
+        assert_eq!(place.run(&arguments).code(0).out, place.text("made"), "{command:?}");
+    }
+}
+
+#[test]
+fn a_lock_whose_name_needs_quotes_is_to_be_renamed() {
+    let place = place();
+    std::fs::rename(place.path("gpulock.lock"), place.path("my gpu.lock")).unwrap();
+    for command in [&["dockerfile"][..], &["export", "apptainer"]] {
+        let ran = place.refuses(&[command, &["--lock", "my gpu.lock"]].concat(), 2);
+        ran.says(&["error[usage]", "the lock is named \"my gpu.lock\"", "rename the lock"]);
+    }
+    place.run(&["export", "gitlab", "--lock", "my gpu.lock"]).code(0);
+}
+
 /// As `gpulock check` judges it.
 #[test]
 fn carriage_returns_are_told_of_and_no_difference() {

@@ -93,6 +93,11 @@ fn what_is_missing_or_cannot_be_held_is_told() {
     let place = Place::locked();
     place.refuses(&["export", "k8s"], 2).says(&["error[image-not-named]", "--image registry.example/NAME:TAG"]);
     place.refuses(&["export", "k8s", "--image", "a b"], 2).says(&["\"a b\" is not the name of an image"]);
+    for format in ["k8s", "slurm", "compose"] {
+        place
+            .refuses(&["export", format, "--image", "docker://a/b"], 2)
+            .says(&["\"docker://a/b\" is not the name of an image", "leave out `docker://`: --image a/b"]);
+    }
     place.refuses(&["export", "k8s", "--image", "a", "--gpus", "0"], 2).says(&["--gpus"]);
     let place = Place::with(&format!("{GOOD}[env]\nA = \"$HOME\"\n"));
     place.run(&["resolve", "--offline", "-q"]).code(0);

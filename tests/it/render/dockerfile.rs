@@ -291,7 +291,7 @@ fn what_cannot_be_written_is_refused() {
     let base = with(&|lock| lock.targets[0].image.as_mut().unwrap().base = Some(base.clone()));
     refused(base, Class::Unanswerable, "template-invalid", "is not the name of an image");
     let file = render(&good, &good.targets[0], "a b.lock", Template::default());
-    refused(file, Class::Unanswerable, "template-invalid", "\"a b.lock\"");
+    refused(file, Class::Unanswerable, "usage", "rename the lock");
 }
 
 #[test]
