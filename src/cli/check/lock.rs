@@ -1,10 +1,11 @@
-//! A lock against its own hash, what its torch brings and what its index gives: gives what no resolve would have written.
+//! A lock against its own hash, what its torch brings, what its CUDA asks of drivers and what its index gives: gives what no resolve would have written.
 
 use std::collections::BTreeSet;
 
 use crate::cli::input::{self, EDITED};
 use crate::diag::{Diagnostic, Evidence, Failure, Lines, SourceText};
 use crate::lock::{ANEW, Lock, Target, Wheel};
+use crate::manifest::{Manifest, without_credentials};
 use crate::matrix::{Matrix, Snapshot};
 use crate::python::{Catalog as _, PackageName};
 use crate::version::Pep440;
@@ -13,7 +14,12 @@ use crate::version::Pep440;
 ///
 /// # Errors
 /// When the matrix cannot be read.
-pub fn judge(lock: &Lock, source: SourceText<'_>, matrix: &Matrix) -> Result<Vec<Diagnostic>, Failure> {
+pub fn judge(
+    lock: &Lock,
+    source: SourceText<'_>,
+    manifest: Option<&Manifest>,
+    matrix: &Matrix,
+) -> Result<Vec<Diagnostic>, Failure> {
     let lines = Lines::new(source);
     let problem = |message: String, place: Option<usize>| {
         let place = lines.span(place.map(|at| at..at + source.text[at..].lines().next().map_or(0, str::len)));
@@ -39,6 +45,24 @@ pub fn judge(lock: &Lock, source: SourceText<'_>, matrix: &Matrix) -> Result<Vec
                 let at = source.text[start..].find(&format!("\n{key} = ")).map(|at| start + at + 1);
                 findings.push(problem(message, at));
             }
+        }
+    }
+    // Of the facts that it was made from; others may say otherwise.
+    if lock.matrix == matrix.files().digest() {
+        for target in &lock.targets {
+            let start = source.text.find(&format!("\nname = {:?}\n", target.name)).unwrap_or_default();
+            for (word, locked, known) in drivers(target, matrix)? {
+                let name = &target.name;
+                let message =
+                    format!("{} says that {word} driver of {name} is {locked}, and it is {known}", source.name);
+                let at = source.text[start..].find("\ndriver = ").map(|at| start + at + 1);
+                findings.push(problem(message, at));
+            }
+        }
+        for (name, locked, known) in indexes(lock, manifest, matrix)? {
+            let message = format!("{} says that the index {name} is at {locked}, and it is at {known}", source.name);
+            let at = source.text.find(&format!("\nurl = {locked:?}\n")).map(|at| at + 1);
+            findings.push(problem(message, at));
         }
     }
     let snapshot = matrix.snapshot();
@@ -80,6 +104,40 @@ fn stack(target: &Target, matrix: &Matrix) -> Result<Vec<(&'static str, &'static
         versions.map(|(locked, brought)| (key, word, locked, brought))
     };
     Ok(rows.into_iter().filter_map(row).collect())
+}
+
+/// The drivers of a target that are not those of its CUDA: which, as the lock has it, as it is known.
+fn drivers(target: &Target, matrix: &Matrix) -> Result<Vec<(&'static str, String, String)>, Failure> {
+    let Some(cuda) = target.cuda else { return Ok(Vec::new()) };
+    let facts = matrix.cuda()?;
+    let rows = [
+        ("the oldest", both(&target.driver.floor, &facts.floor(cuda).map(|row| row.driver))),
+        ("the native", both(&target.driver.native, &facts.native(cuda).map(|row| row.driver))),
+    ];
+    let differ = |(word, versions): (_, Option<(String, String)>)| {
+        versions.filter(|(locked, known)| locked != known).map(|(locked, known)| (word, locked, known))
+    };
+    Ok(rows.into_iter().filter_map(differ).collect())
+}
+
+/// The indexes that are elsewhere than manifest and matrix say: name, address in the lock, known address. A lock that was made
+/// for another manifest, or for none, tells nothing.
+fn indexes<'l>(
+    lock: &'l Lock,
+    manifest: Option<&Manifest>,
+    matrix: &Matrix,
+) -> Result<Vec<(&'l str, &'l str, String)>, Failure> {
+    let Some(manifest) = manifest.filter(|manifest| lock.satisfies(manifest)) else { return Ok(Vec::new()) };
+    let rows = &matrix.index()?.indexes;
+    let known = |name: &str| {
+        let own = manifest.indexes.iter().find(|index| index.name == name).map(|index| &*index.url);
+        own.or_else(|| rows.iter().find(|row| row.name == name).map(|row| &*row.url)).map(without_credentials)
+    };
+    let differ = |(name, locked): (&'l String, &'l String)| {
+        let known = known(name).filter(|url| url.trim_end_matches('/') != locked.trim_end_matches('/'))?;
+        Some((&**name, &**locked, known))
+    };
+    Ok(lock.indexes.iter().filter_map(differ).collect())
 }
 
 fn both<T: ToString>(locked: &Option<T>, brought: &Option<T>) -> Option<(String, String)> {

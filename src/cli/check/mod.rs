@@ -188,7 +188,8 @@ impl Project {
     fn against_facts(&self, matrix: &Matrix) -> Result<Vec<Diagnostic>, Failure> {
         let Some(lock) = &self.lock else { return Ok(Vec::new()) };
         let text = file::text(&self.lock_path)?;
-        lock::judge(lock, SourceText::new(&self.lock_path.display().to_string(), &text), matrix)
+        let manifest = self.manifest.as_ref().map(|(_, manifest)| manifest);
+        lock::judge(lock, SourceText::new(&self.lock_path.display().to_string(), &text), manifest, matrix)
     }
 
     /// Generated files against the lock.

@@ -173,7 +173,7 @@ fn nothing_is_made_of_an_edited_lock() {
     let ran = place.run(&["check", "--matrix-age", "99999"]).code(1);
     assert!(ran.out.contains("lock-edited") && !ran.out.contains("error[file-stale]"), "{}", ran.out);
     let says = "skipped, gpulock.lock was edited: run `gpulock resolve` first: file-stale";
-    assert!(ran.out.contains(says) && !ran.out.contains("write it anew: `gpulock"), "{}", ran.out);
+    assert!(ran.out.contains(says) && !ran.out.contains("write it anew: `gpulock dockerfile"), "{}", ran.out);
     // What an environment has, it has all the same.
     let venv = Venv::with_torch();
     let path = venv.path().display().to_string();
@@ -192,4 +192,22 @@ fn a_lock_without_its_manifest() {
     let says = "warning[lock-stale]: gpulock.lock is here without the manifest that it was made for";
     assert!(ran.out.contains(says) && ran.out.contains("--manifest FILE"), "{}", ran.out);
     place.run(&["check", "--fail-on", "warning"]).code(1);
+}
+
+/// Without its hash, a lock is still held against what is known.
+#[test]
+fn what_is_known_is_compared_without_a_hash() {
+    let place = full();
+    let text = Lock::parse(&place.lock(), "gpulock.lock").unwrap().to_text();
+    let url = between(&text, "url = \"", "\"").to_owned();
+    for (from, to, says) in [
+        ("floor = \"525.60.13\"", "floor = \"450\"", "the oldest driver of a is 450, and it is 525.60.13"),
+        ("native = \"570.26\"", "native = \"450\"", "the native driver of a is 450, and it is 570.26"),
+        (&*url, "https://evil.example/simple", &*format!("is at https://evil.example/simple, and it is at {url}")),
+    ] {
+        assert!(text.contains(from), "{from}");
+        place.put("gpulock.lock", text.replacen(from, to, 1));
+        let ran = place.run(&["check", "--matrix-age", "99999"]).code(1);
+        assert!(ran.out.contains("error[lock-edited]") && ran.out.contains(says), "`{says}` is not in\n{}", ran.out);
+    }
 }
