@@ -174,12 +174,29 @@ fn take(path: &Path, entry: &DirEntry, files: &mut Files) {
     }
 }
 
-/// `Dockerfile`, `Dockerfile.gpu`, `gpu.Dockerfile`, and the same as Containerfile.
+/// How files end that are called after a Dockerfile and are none: texts about it, copies, templates.
+const NONE: [&str; 16] = [
+    "md", "rst", "adoc", "txt", "bak", "orig", "rej", "old", "save", "swp", "in", "j2", "jinja", "jinja2", "tmpl",
+    "template",
+];
+
+/// `Dockerfile`, `Dockerfile.gpu`, `Dockerfile-gpu`, `Dockerfile_gpu`, `gpu.Dockerfile`, and the same as Containerfile; no
+/// texts, copies and templates that are called so.
 fn is_dockerfile(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let is_one =
-        |word: &str| name == word || name.starts_with(&format!("{word}.")) || name.ends_with(&format!(".{word}"));
-    (is_one("dockerfile") || is_one("containerfile")) && !name.ends_with("ignore")
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    // `dockerfile_parser.py` is a program, `Dockerfile-cuda12.1` a Dockerfile.
+    let is_suffix = |rest: &str| !rest.contains('.') || end.starts_with(|c: char| c.is_ascii_digit());
+    let is_one = |word: &str| {
+        name.ends_with(&format!(".{word}"))
+            || name.strip_prefix(word).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('.') || rest.starts_with(['-', '_']) && is_suffix(rest)
+            })
+    };
+    (is_one("dockerfile") || is_one("containerfile"))
+        && !name.ends_with("ignore")
+        && !name.ends_with('~')
+        && !NONE.contains(&end)
 }
 
 /// How a file begins.

@@ -324,6 +324,46 @@ fn dockerfiles_are_judged_whoever_wrote_them() {
     }
 }
 
+/// Which files are Dockerfiles by their name, and which are called after one and are none.
+#[test]
+fn names_say_which_files_are_dockerfiles() {
+    let place = Place::empty();
+    let put = |name: &str| place.put(name, "FROM nvidia/cuda:latest\n");
+    let judged = [
+        "Containerfile",
+        "Containerfile-gpu",
+        "Dockerfile",
+        "Dockerfile-cuda",
+        "Dockerfile-cuda12.1",
+        "Dockerfile.cuda12.1",
+        "Dockerfile.gpu",
+        "Dockerfile_gpu",
+        "gpu.Dockerfile",
+    ];
+    judged.iter().for_each(|name| put(name));
+    for other in [
+        "Dockerfile.md",
+        "Dockerfile.bak",
+        "Dockerfile.gpu.orig",
+        "Dockerfile.j2",
+        "Dockerfile.rst",
+        "Dockerfile.txt",
+        "Dockerfile.template",
+        "Dockerfile~",
+        "Dockerfile-lint.yaml",
+        "dockerfile_parser.py",
+        "Dockerfiles",
+    ] {
+        put(other);
+    }
+    let report = check(&place, &["--format", "json"]).code(1).json();
+    let subjects: Vec<&str> =
+        report["findings"].as_array().unwrap().iter().map(|one| one["subject"].as_str().unwrap()).collect();
+    assert_eq!(subjects, judged);
+    // What is named is judged whatever it is called.
+    assert_eq!(found(&place, &["Dockerfile.md"], 1).len(), judged.len() + 1);
+}
+
 #[test]
 fn a_dockerfile_of_ones_own_has_levels_and_a_lock() {
     let place = Place::locked();
