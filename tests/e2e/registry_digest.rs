@@ -64,6 +64,8 @@ impl Project {
 
     /// A resolve that locks the tag alone, and says why in these words.
     fn warns(&self, words: &[&str]) {
+        // What an earlier lock has of it would be kept.
+        let _ = fs::remove_file(self.path().join("gpulock.lock"));
         let (image, said) = self.resolve(&["--upgrade"]);
         assert!(image.contains(IMAGE) && !image.contains("sha256:"), "{image}");
         words.iter().for_each(|word| assert!(said.contains(word), "{word}: {said}"));
@@ -127,7 +129,8 @@ fn network_root_digest_of_the_index_is_locked() {
     // A digest that no registry has: the build ends before its first step.
     let lock = project.path().join("gpulock.lock");
     let wrong = "sha256:".to_owned() + &"0".repeat(64);
-    fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&second, &wrong)).unwrap();
+    let edited = fs::read_to_string(&lock).unwrap().replace(&second, &wrong);
+    fs::write(&lock, gpulock::lock::Lock::parse(&edited, "gpulock.lock").unwrap().to_file()).unwrap();
     assert!(project.gpulock(&["dockerfile", "-o", "Dockerfile"]).status.success());
     let built = buildah.build(project.path(), "localhost/wrong", &[]);
     let said = String::from_utf8_lossy(&built.stderr).into_owned();

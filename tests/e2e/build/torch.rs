@@ -1,7 +1,5 @@
 //! A real torch, with ctranslate2, in an image: what is installed runs, and what would not run stops the build.
 
-use gpulock::lock::sha256;
-
 use super::super::known::text;
 use super::base::SYSTEM;
 use super::{World, inside};
@@ -52,8 +50,8 @@ pub fn is_built(world: &World) {
     assert_eq!(inside(&world.buildah, "localhost/torch", &script), expected.join("\n"));
     let label = "{{index .OCIv1.Config.Labels \"gpulock.lock\"}}";
     let labelled = world.buildah.run(&["inspect", "--type", "image", "--format", label, "localhost/torch"]);
-    let locked = std::fs::read(project.folder.join("gpulock.lock")).unwrap();
-    assert_eq!(labelled, sha256(&locked));
+    let locked = std::fs::read_to_string(project.folder.join("gpulock.lock")).unwrap();
+    assert_eq!(labelled, gpulock::lock::Lock::parse(&locked, "gpulock.lock").unwrap().digest());
 
     world.buildah.run(&["rmi", "localhost/torch"]);
 

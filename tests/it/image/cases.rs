@@ -205,7 +205,7 @@ pub fn all() -> Vec<Case> {
             vec![
                 layer()
                     .pax_bytes(&[
-                        ("SCHILY.xattr.security.capability", b"\x01\0\0\x02\n\0=\n5 x\n\0\0\0\0\0\0\0\0\0\0\0"),
+                        ("SCHILY.xattr.security.capability", b"\x01\0\0\x02\n\0=\n5 x\n\0\0\0\0\0\0\0\0"),
                         ("path", b"n.py"),
                     ])
                     .file("s", "n1")
