@@ -4,9 +4,19 @@
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256, Sha512};
 
-/// `sha256:` and hex.
+/// `sha256:` and the SHA-256 of `bytes` in lower-case hex.
 pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
+}
+
+/// Whether a text is a SHA-256 in lower-case hex.
+pub fn is_sha256_hex(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a digest is `sha256:` and such a text.
+pub fn is_sha256(digest: &str) -> bool {
+    digest.strip_prefix("sha256:").is_some_and(is_sha256_hex)
 }
 
 /// Whether `digest` is that of `bytes`; one of an unknown kind is not.

@@ -11,6 +11,8 @@ pub mod file;
 
 pub mod digest;
 
+mod child;
+
 pub mod dockerfile;
 
 pub mod python;

@@ -49,7 +49,7 @@ pub struct Core {
     /// Which of them is the program.
     pub program: Option<usize>,
     /// `NAME=VALUE` of its variables, as far as the stack is in the file.
-    pub variables: Vec<String>,
+    pub variables: Vec<Vec<u8>>,
 }
 
 /// A file that the process had mapped.
@@ -233,7 +233,7 @@ impl Memory<'_, '_> {
     }
 
     /// What lies before the program's name, which ends the strings: variables, and before them the arguments.
-    fn variables(&self, end: u64) -> Vec<String> {
+    fn variables(&self, end: u64) -> Vec<Vec<u8>> {
         let segment = self.segment(end);
         let start = segment.map_or(end, |segment| segment.p_vaddr.max(end.saturating_sub(MOST_STRINGS)));
         let bytes = self.bytes(start, end.saturating_sub(start)).unwrap_or_default();
@@ -241,16 +241,13 @@ impl Memory<'_, '_> {
             return Vec::new();
         }
         let strings = bytes.strip_suffix(b"\0").unwrap_or_default().rsplit(|byte| *byte == 0);
-        strings.map_while(variable).collect()
+        strings.take_while(|text| is_variable(text)).map(<[u8]>::to_vec).collect()
     }
 }
 
-/// A string that begins as a variable does.
-fn variable(text: &[u8]) -> Option<String> {
-    let name = &text[..memchr::memchr(b'=', text)?];
-    let is_name = |name: &[u8]| {
-        let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.%()".contains(byte);
-        name.first().is_some_and(|first| !first.is_ascii_digit()) && name.iter().all(word)
-    };
-    is_name(name).then(|| String::from_utf8_lossy(text).into_owned())
+/// Whether a string begins as a variable does.
+fn is_variable(text: &[u8]) -> bool {
+    let name = &text[..memchr::memchr(b'=', text).unwrap_or_default()];
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.%()".contains(byte);
+    name.first().is_some_and(|first| !first.is_ascii_digit()) && name.iter().all(word)
 }

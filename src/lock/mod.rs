@@ -11,14 +11,12 @@ mod read;
 mod solution;
 mod write;
 
-use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
-
 pub(crate) use write::quoted;
 
 pub use read::ANEW;
 pub use write::MARK;
 
+use crate::digest::sha256;
 use crate::manifest::Manifest;
 
 pub use base::{BaseDriver, base_driver};
@@ -34,11 +32,6 @@ pub use model::{
 /// What [`Lock::inputs`] is for a manifest: the hash of its normal form.
 pub fn inputs_hash(manifest: &Manifest) -> String {
     sha256(manifest.normalised().as_bytes())
-}
-
-/// `sha256:` and the SHA-256 of `bytes` in lower-case hex.
-pub fn sha256(bytes: &[u8]) -> String {
-    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 impl Lock {

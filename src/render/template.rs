@@ -3,7 +3,7 @@
 use super::apart::{Fault, Task};
 use super::blocks;
 use crate::diag::{Diagnostic, Evidence};
-use crate::lock::sha256;
+use crate::digest::sha256;
 
 /// A template: its name for messages, and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::fault::Fault;
-use super::manifest::is_sha256;
 use super::{Blob, Blobs};
+use crate::digest::is_sha256;
 use crate::inventory::root::open_regular;
 
 /// The file that says which images there are.

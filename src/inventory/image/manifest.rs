@@ -5,13 +5,12 @@ mod choose;
 
 use std::io::Read;
 
-use data_encoding::HEXLOWER;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 use super::config::Config;
 use super::fault::Fault;
 use super::{Blob, Blobs, bound};
+use crate::digest::{self, is_sha256, sha256};
 
 /// Registries take manifests of at least 4 MiB (OCI distribution specification); larger ones are none, in bytes.
 pub(super) const LARGEST: u64 = 4 << 20;
@@ -151,7 +150,7 @@ impl Manifest {
         let bytes = read(blobs, &config)?;
         // Its name is its digest, as Docker, skopeo and crane write it.
         let named = one.config.rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".json");
-        if named.len() == 64 && named != HEXLOWER.encode(&Sha256::digest(&bytes)) {
+        if named.len() == 64 && !digest::fits(&format!("sha256:{named}"), &bytes) {
             return Err(Fault::broken(format!("its configuration has not the digest {named} that it is named by")));
         }
         let parsed = configuration(&bytes)?;
@@ -198,18 +197,13 @@ fn parse<'j, T: Deserialize<'j>>(json: &'j [u8], what: &str) -> Result<T, Fault>
     serde_json::from_slice(json).map_err(|error| Fault::broken(format!("{what} is none ({error})")))
 }
 
-pub(super) fn is_sha256(digest: &str) -> bool {
-    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    digest.strip_prefix("sha256:").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(hex))
-}
-
 /// A small blob, which must be the one with its digest.
 fn small(blobs: &dyn Blobs, blob: &Blob) -> Result<Vec<u8>, Fault> {
     if !is_sha256(&blob.digest) {
         return Err(Fault::broken(format!("the digest {:?} is no sha256 digest", blob.digest)));
     }
     let bytes = read(blobs, blob)?;
-    let found = format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(&bytes)));
+    let found = sha256(&bytes);
     if found != blob.digest {
         return Err(Fault::broken(format!("what is named {} has the digest {found}", blob.digest)));
     }

@@ -9,7 +9,7 @@ use super::super::file::OpenFile;
 use super::super::subject::{Subject, SubjectKind, refuse};
 use super::super::{Inventory, Options, Root, file, parallel, shown};
 use super::mapped::MappedFile;
-use super::{Death, Process, assemble};
+use super::{Death, Process, assemble, variables};
 use crate::diag::Failure;
 use crate::elf::{Core, CoreFile, Problem, ReadAt, Unreadable};
 
@@ -48,9 +48,7 @@ impl Inventory {
             Subject { kind: SubjectKind::Core, given: format!("core:{given}").into(), path: program.path.clone() };
         // What is loaded later is mapped below, mostly.
         found.reverse();
-        let pairs = core.variables.iter().filter_map(|text| text.split_once('='));
-        let mut variables: std::collections::BTreeMap<String, String> =
-            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut variables = variables(core.variables.iter().map(Vec::as_slice));
         variables.extend(options.variables.clone());
         let at = core.instruction.and_then(|address| core.file_at(address)).map(|file| file.path.clone());
         let death = Death { signal: core.signal, at, instruction: core.instruction, fault: core.fault };

@@ -110,7 +110,8 @@ impl Inventory {
         let mut found: Vec<mapped::MappedFile> = found.into_iter().flatten().collect();
         // What is loaded later is mapped below, mostly.
         found.reverse();
-        let mut variables = processes.read(pid, "environ").map(|text| variables(&text)).unwrap_or_default();
+        let environ = processes.read(pid, "environ").unwrap_or_default();
+        let mut variables = variables(environ.split(|byte| *byte == 0));
         variables.extend(options.variables.clone());
         let process = Process { pid, name: entry.name, ..Process::default() };
         let subject = Subject { kind: SubjectKind::Process, given: format!("pid:{pid}").into(), path: program };
@@ -271,10 +272,10 @@ fn pythons(root: &Root, libraries: &[Library]) -> Vec<PythonEnvironment> {
     sites.iter().map(|(site, _)| python::of_site(root, site)).collect()
 }
 
-/// `NAME=VALUE`, each ended by a NUL.
-fn variables(text: &[u8]) -> BTreeMap<String, String> {
-    let text = text.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    text.filter_map(|entry| entry.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+/// `NAME=VALUE`, each.
+fn variables<'t>(entries: impl Iterator<Item = &'t [u8]>) -> BTreeMap<String, String> {
+    let entries = entries.map(String::from_utf8_lossy);
+    entries.filter_map(|entry| entry.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
 fn unread(pid: u32, error: &io::Error) -> Failure {

@@ -1,5 +1,6 @@
 //! Single values of a lock: takes their text, gives what it stands for, or says why it cannot stand in a lock.
 
+use crate::digest::is_sha256_hex;
 use crate::manifest::{Invalid, without_credentials};
 use crate::python::index_address;
 use crate::registry::image_name_fault;
@@ -46,8 +47,7 @@ pub(super) fn url(text: &str) -> Result<String, Invalid> {
 }
 
 pub(super) fn sha256_hex(text: &str) -> Result<String, Invalid> {
-    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    match text.len() == 64 && text.bytes().all(hex) {
+    match is_sha256_hex(text) {
         true => Ok(text.to_owned()),
         false => Err(invalid(format!("`{text}` is not a SHA-256 in lower-case hex"))),
     }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::place::{Step, steps};
 use super::{Book, Findings};
 use crate::diag::Evidence;
+use crate::digest::is_sha256_hex;
 use crate::matrix::files::Files;
 use crate::matrix::snapshot::{Line, WheelEntry};
 use crate::python::{PackageName, Requirement, WheelName};
@@ -190,7 +191,7 @@ fn wheel(
         Ok(_) => add(format!("{file} is no wheel of {package} {version}")),
         Err(error) => add(error.to_string()),
     }
-    if !is_sha256(entry.sha256) {
+    if !is_sha256_hex(entry.sha256) {
         add(format!("`{}` of {file} is not a SHA-256 in hex", entry.sha256));
     }
     if entry.size == 0 {
@@ -215,8 +216,4 @@ fn wheel(
         }
         Err(error) => add(format!("libraries of {file}: {error}")),
     }
-}
-
-fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gpulock::lock::sha256;
+use gpulock::digest::sha256;
 
 use super::cache::torch;
 use super::program::{GOOD, Place, Ran};

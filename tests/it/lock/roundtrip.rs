@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpulock::digest::sha256;
 use gpulock::lock::{
     Artefact, Code, DriverSupport, FileDigest, Gpu, Image, Lock, Package, Reference, Seal, Target, Tier, Wheel,
-    inputs_hash, sha256,
+    inputs_hash,
 };
 use gpulock::manifest;
 use proptest::collection::{btree_map, btree_set, vec};

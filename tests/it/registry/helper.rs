@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use gpulock::lock::sha256;
+use gpulock::digest::sha256;
 use serde_json::json;
 
 use super::server::{Server, reply};

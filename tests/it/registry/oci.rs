@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gpulock::diag::Failure;
-use gpulock::lock::sha256;
+use gpulock::digest::sha256;
 use gpulock::python::Platform;
 use gpulock::registry::{Found, Options, Registries, Timing};
 use serde_json::{Value, json};

@@ -11,7 +11,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::thread;
 
-use gpulock::lock::{Artefact, DriverSupport, Lock, Package, Target, Wheel, sha256};
+use gpulock::digest::sha256;
+use gpulock::lock::{Artefact, DriverSupport, Lock, Package, Target, Wheel};
 use gpulock::render::{Beside, Format, render};
 use zip::write::SimpleFileOptions;
 

@@ -75,7 +75,7 @@ fn a_template_of_the_project_ends_no_check() {
     place.run(&["check", "--matrix-age", "99999"]).code(0);
     // The same file, as if the template had been another one when it was written.
     let bad = format!("{{{{ 1{} }}}}", "|abs".repeat(40_000));
-    let hash = gpulock::lock::sha256(format!("{}{bad}", base("compose")).as_bytes());
+    let hash = gpulock::digest::sha256(format!("{}{bad}", base("compose")).as_bytes());
     let line = text.lines().find(|line| line.starts_with("# Template: ")).unwrap();
     place.put("mine.j2", &bad);
     place.put("compose.yaml", text.replace(line, &format!("# Template: {hash}")));
