@@ -18,6 +18,8 @@ use words::Words;
 
 /// Larger files are not what their name says, in bytes.
 const LIMIT: u64 = 1 << 20;
+/// Values of variables within values, of all lines together, in bytes: as much as the largest script that is read.
+const MOST_VALUES: usize = 1 << 20;
 const FOLDER: &str = "/.singularity.d";
 /// Scripts of Apptainer's own, which set nothing that matters here: `99-base.sh` adds the folder that the driver is
 /// mounted into.
@@ -44,11 +46,12 @@ pub(super) struct Said {
 pub(super) fn read(root: &Root) -> Said {
     let mut said = Said::default();
     let folder = Path::new(FOLDER).join("env");
+    let mut left = MOST_VALUES;
     let mut names = root.list(&folder);
     names.sort();
     for name in names.iter().filter(|name| name.as_bytes().ends_with(b".sh")) {
         if !OWN.iter().any(|own| name.as_bytes().starts_with(own)) {
-            said.script(&text(root, &folder.join(name)), name);
+            said.script(&text(root, &folder.join(name)), name, &mut left);
         }
     }
     let labels = text(root, &Path::new(FOLDER).join("labels.json"));
@@ -57,8 +60,8 @@ pub(super) fn read(root: &Root) -> Said {
     for name in ["OCI_ENTRYPOINT=", "OCI_CMD="] {
         // One word for the shell, which holds words.
         let set = run.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        let inner = Words::new(set, &BTreeMap::new()).all().unwrap_or_default().concat();
-        said.command.extend(Words::new(&inner, &BTreeMap::new()).all().unwrap_or_default());
+        let inner = Words::new(set, &BTreeMap::new(), &mut left).all().unwrap_or_default().concat();
+        said.command.extend(Words::new(&inner, &BTreeMap::new(), &mut left).all().unwrap_or_default());
     }
     said
 }
@@ -69,13 +72,13 @@ fn text(root: &Root, path: &Path) -> String {
 
 impl Said {
     /// Reads the assignments of a script, up to what depends on more than its line.
-    fn script(&mut self, text: &str, name: &OsStr) {
+    fn script(&mut self, text: &str, name: &OsStr, left: &mut usize) {
         for line in text.lines().map(str::trim) {
             let first = line.split_whitespace().next().unwrap_or_default();
             if line.is_empty() || line.starts_with('#') || HARMLESS.contains(&first) {
                 continue;
             }
-            let assigned = self.assign(line);
+            let assigned = self.assign(line, left);
             if assigned.is_none() {
                 self.unread.push((name.to_string_lossy().into_owned(), line.to_owned()));
             }
@@ -90,7 +93,7 @@ impl Said {
 
     /// Takes `NAME=WORD`, `export NAME=WORD`, `export NAME` and `unset NAME`; `None` for any other line, whose variables
     /// are not known then.
-    fn assign(&mut self, line: &str) -> Option<()> {
+    fn assign(&mut self, line: &str, left: &mut usize) -> Option<()> {
         let (first, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         if first == "unset" {
             for name in rest.split_whitespace() {
@@ -99,7 +102,7 @@ impl Said {
             return Some(());
         }
         let exports = first == "export";
-        let words = Words::new(if exports { rest } else { line }, &self.variables).all();
+        let words = Words::new(if exports { rest } else { line }, &self.variables, left).all();
         let Some(words) = words else {
             if let Some((name, _)) = if exports { rest } else { line }.split_once('=') {
                 self.variables.remove(name.trim());
@@ -140,7 +143,7 @@ set -e
 export UNSET=1
 unset UNSET
 "##;
-        said.script(script, OsStr::new("10-docker2singularity.sh"));
+        said.script(script, OsStr::new("10-docker2singularity.sh"), &mut { MOST_VALUES });
         let variables: Vec<(&str, &str)> = said.variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         let expected = [
             ("A", "a b"),
@@ -160,8 +163,20 @@ unset UNSET
     #[test]
     fn what_comes_behind_a_condition_is_not_known() {
         let mut said = Said::default();
-        said.script("A=1\nif true; then\n  A=2\nfi\nB=3\n", OsStr::new("90-environment.sh"));
+        said.script("A=1\nif true; then\n  A=2\nfi\nB=3\n", OsStr::new("90-environment.sh"), &mut { MOST_VALUES });
         assert_eq!(said.variables, BTreeMap::from([("A".into(), "1".into())]));
         assert_eq!(said.unread, [("90-environment.sh".into(), "if true; then".into())]);
+    }
+
+    #[test]
+    fn values_that_grow_without_end() {
+        for doubled in ["A=$A$A", "A=${A}${A}", "export A=\"${B:-$A$A}\""] {
+            let mut said = Said::default();
+            let script = format!("A=0123456789\n{}C=1\n", format!("{doubled}\n").repeat(18));
+            said.script(&script, OsStr::new("90-environment.sh"), &mut { MOST_VALUES });
+            assert!(said.unread.iter().any(|(_, line)| line == doubled), "{doubled}");
+            assert!(said.variables.values().map(String::len).sum::<usize>() <= MOST_VALUES, "{doubled}");
+            assert_eq!(said.variables.get("C").map(String::as_str), Some("1"), "{doubled}");
+        }
     }
 }

@@ -11,6 +11,8 @@ const DEEPEST: usize = 8;
 pub(super) struct Words<'t> {
     rest: Peekable<Chars<'t>>,
     variables: &'t BTreeMap<String, String>,
+    /// How many bytes values of variables may still add.
+    left: &'t mut usize,
     depth: usize,
 }
 
@@ -21,8 +23,8 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 impl<'t> Words<'t> {
-    pub(super) fn new(line: &'t str, variables: &'t BTreeMap<String, String>) -> Self {
-        Self { rest: line.chars().peekable(), variables, depth: 0 }
+    pub(super) fn new(line: &'t str, variables: &'t BTreeMap<String, String>, left: &'t mut usize) -> Self {
+        Self { rest: line.chars().peekable(), variables, left, depth: 0 }
     }
 
     /// All words up to a comment; `export` behind a semicolon, which changes no value, is left out. `None` where one of
@@ -103,17 +105,16 @@ impl<'t> Words<'t> {
         while let Some(c) = self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
             name.push(c);
         }
-        let own = self.variables.get(&name).cloned();
         if !is_name(&name) {
             return None;
         }
+        let own = self.variables.get(&name).map(String::as_str);
         if !braces {
-            into.push_str(&own.unwrap_or_default());
-            return Some(());
+            return self.add(own.unwrap_or_default(), into);
         }
         let or_empty = self.rest.next_if_eq(&':').is_some();
         match self.rest.next()? {
-            '}' if !or_empty => into.push_str(&own.unwrap_or_default()),
+            '}' if !or_empty => self.add(own.unwrap_or_default(), into),
             '-' => {
                 let mut other = String::new();
                 self.depth += 1;
@@ -125,10 +126,16 @@ impl<'t> Words<'t> {
                 }
                 self.rest.next();
                 self.depth -= 1;
-                into.push_str(&own.filter(|own| !(or_empty && own.is_empty())).unwrap_or(other));
+                self.add(own.filter(|own| !(or_empty && own.is_empty())).unwrap_or(&other), into)
             }
-            _ => return None,
+            _ => None,
         }
+    }
+
+    /// Each line may double what the one before it made.
+    fn add(&mut self, value: &str, into: &mut String) -> Option<()> {
+        *self.left = self.left.checked_sub(value.len())?;
+        into.push_str(value);
         Some(())
     }
 }
