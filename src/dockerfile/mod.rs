@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use instructions::instructions;
+pub use variables::is_variable;
 pub use words::commands;
 
 /// One instruction.
@@ -41,6 +42,16 @@ pub struct Word {
 
 /// Variables that a Dockerfile sets, as `$NAME` or `${NAME}` stands for them.
 pub type Variables = BTreeMap<String, String>;
+
+/// The name of an image without its tag and digest, the tag and the digest.
+pub fn image_parts(image: &str) -> (&str, Option<&str>, Option<&str>) {
+    let (image, digest) = image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
+    match image.rsplit_once(':') {
+        // A colon before a slash is that of a port.
+        Some((path, tag)) if !tag.contains('/') => (path, Some(tag), digest),
+        _ => (image, None, digest),
+    }
+}
 
 /// Options of `pip install` with a value that says nothing about what is installed from where.
 pub const PIP_VALUED: [&str; 18] = [

@@ -79,6 +79,11 @@ fn expanded(inner: &str, variables: &Variables, depth: usize) -> Option<String> 
     }
 }
 
+/// Whether a text is the name of an environment variable, as the shell takes it.
+pub fn is_variable(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_of_name) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }

@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::Root;
+use crate::dockerfile::is_variable;
 use words::Words;
 
 /// Larger files are not what their name says, in bytes.
@@ -47,9 +48,7 @@ pub(super) fn read(root: &Root) -> Said {
     let mut said = Said::default();
     let folder = Path::new(FOLDER).join("env");
     let mut left = MOST_VALUES;
-    let mut names = root.list(&folder);
-    names.sort();
-    for name in names.iter().filter(|name| name.as_bytes().ends_with(b".sh")) {
+    for name in root.list(&folder).iter().filter(|name| name.as_bytes().ends_with(b".sh")) {
         if !OWN.iter().any(|own| name.as_bytes().starts_with(own)) {
             said.script(&text(root, &folder.join(name)), name, &mut left);
         }
@@ -111,10 +110,10 @@ impl Said {
         };
         for word in words {
             match word.split_once('=') {
-                Some((name, value)) if words::is_name(name) => {
+                Some((name, value)) if is_variable(name) => {
                     self.variables.insert(name.to_owned(), value.to_owned());
                 }
-                None if exports && words::is_name(&word) => {}
+                None if exports && is_variable(&word) => {}
                 _ => return None,
             }
         }

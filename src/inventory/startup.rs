@@ -9,16 +9,21 @@ use super::{PythonEnvironment, PythonKind, Root, python, walk};
 /// The folders of `PYTHONPATH` that are there, in its order, without links. Python takes others from the folder that it
 /// is started in, which is not known.
 pub(super) fn folders(root: &Root, variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
-    let path = variables.get("PYTHONPATH").map(String::as_str).unwrap_or_default();
     let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
-        let Ok(folder) = root.resolve(Path::new(folder)) else { continue };
+    for folder in listed(variables, "PYTHONPATH") {
+        let Ok(folder) = root.resolve(folder) else { continue };
         let is_all = folder == Path::new("/") || walk::is_kernels(&folder);
         if !is_all && root.is_folder(&folder) && !folders.contains(&folder) {
             folders.push(folder);
         }
     }
     folders
+}
+
+/// The folders of a variable with colons between them, but for those that are relative.
+fn listed<'v>(variables: &'v BTreeMap<String, String>, name: &str) -> impl Iterator<Item = &'v Path> + use<'v> {
+    let path = variables.get(name).map(String::as_str).unwrap_or_default();
+    path.split(':').filter(|folder| folder.starts_with('/')).map(Path::new)
 }
 
 /// Puts `folders` before the own folders of every Python, as all of them do (`site` of the standard library reads no
@@ -45,11 +50,8 @@ pub(super) fn order(
     command: &[String],
     variables: &BTreeMap<String, String>,
 ) {
-    let path = variables.get("PATH").map(String::as_str).unwrap_or_default();
-    let on_path = |name: &str| {
-        let folders = path.split(':').filter(|folder| folder.starts_with('/')).map(Path::new);
-        folders.map(|folder| folder.join(name)).find(|file| root.is_file(file))
-    };
+    let path = || listed(variables, "PATH");
+    let on_path = |name: &str| path().map(|folder| folder.join(name)).find(|file| root.is_file(file));
     let is_own = |at: &usize| pythons[*at].kind != PythonKind::Base;
     // What a shell is to do is one word of the command.
     let words = command.iter().flat_map(|word| word.split_whitespace());
@@ -59,8 +61,8 @@ pub(super) fn order(
         (is_python(&file) || is_own(&found)).then_some(found)
     });
     let started = || {
-        let file = path.split(':').filter(|folder| folder.starts_with('/')).find_map(|folder| {
-            ["python3", "python"].iter().map(|name| Path::new(folder).join(name)).find(|file| root.is_file(file))
+        let file = path().find_map(|folder| {
+            ["python3", "python"].iter().map(|name| folder.join(name)).find(|file| root.is_file(file))
         });
         environment(root, pythons, &file?).filter(is_own)
     };

@@ -4,7 +4,7 @@
 use super::model::{Image, Target, Tier};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::manifest::parse_driver;
-use crate::matrix::requirement::{branches, first, least_cuda, refused};
+use crate::matrix::requirement::{branches, first, least_cuda, refused, worst};
 use crate::matrix::{Gpu, Matrix};
 use crate::resolve::DriverAsk;
 use crate::version::Driver;
@@ -64,9 +64,7 @@ pub(super) fn judge(image: &mut Image, target: &Target, matrix: &Matrix) -> Resu
     if refused.is_empty() {
         return Ok(None);
     }
-    let certain = refused.iter().any(|one| one.certain);
-    let alike = refused.iter().filter(|one| one.certain == certain);
-    let names: Vec<&str> = alike.filter_map(|one| Some(one.gpu?.name.as_str())).collect();
+    let (certain, names) = worst(&refused);
     let (name, given, names) = (&base.name, &driver.given, names.join(", "));
     let native = least_cuda(&row.expression).and_then(|cuda| facts.native_driver(cuda));
     let later = native.map(|native| format!(" (driver {native} or later)")).unwrap_or_default();

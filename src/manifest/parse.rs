@@ -9,6 +9,7 @@ use super::reader::{Reader, Section, Text, parse_toml};
 use super::value::{self, Invalid};
 use super::write::{TARGET_EXAMPLE, without_credentials};
 use crate::diag::{Failure, SourceText};
+use crate::dockerfile::is_variable;
 use crate::python::{PackageName, index_address};
 
 const TOP: [&str; 7] = ["stack", "packages", "target", "index", "image", "env", "checks"];
@@ -347,8 +348,7 @@ fn env(reader: &mut Reader<'_>, section: &Section<'_>, places: &mut Places) -> B
     let mut env = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for key in section.keys() {
-        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if !key.chars().all(good) || key.starts_with(|c: char| c.is_ascii_digit()) || key.is_empty() {
+        if !is_variable(key) {
             let message = format!("`{key}` in {} is not the name of an environment variable", section.name);
             reader.problem("invalid-value", &section.key_span(key), message, "use letters, digits and `_`");
         }

@@ -12,21 +12,20 @@ use super::{CudaFacts, Gpu};
 use crate::version::{Cuda, Driver};
 
 /// What a machine has; what is not known is taken to be right, as the container runtime takes it.
-#[derive(Debug, Clone, Default)]
-pub struct Host {
+struct Host {
     /// CUDA of its driver: `12.4`.
-    pub cuda: Option<String>,
+    cuda: Option<String>,
     /// Its driver: `550.54.15`.
-    pub driver: Option<String>,
+    driver: String,
     /// Compute capability of its GPU: `8.0`.
-    pub arch: Option<String>,
+    arch: Option<String>,
     /// What its driver calls the kind of its GPU.
-    pub brand: Option<&'static str>,
+    brand: &'static str,
 }
 
 /// The brands that a driver may give a GPU sold as that. GPUs for data centres were `Tesla`, and `NVIDIA` since Ampere,
 /// which older runtimes call unknown.
-pub fn brands(class: Option<GpuClass>) -> &'static [&'static str] {
+fn brands(class: Option<GpuClass>) -> &'static [&'static str] {
     match class {
         Some(GpuClass::Geforce) => &["geforce"],
         Some(GpuClass::DataCenter) => &["tesla", "nvidia", "unknown"],
@@ -89,8 +88,7 @@ pub struct Invalid(pub String);
 /// # Errors
 /// The first condition that is none.
 pub fn check(requirement: &str) -> Result<(), Invalid> {
-    let (cuda, driver, arch) = (Some("1".to_owned()), Some("1".to_owned()), Some("1".to_owned()));
-    let host = Host { cuda, driver, arch, brand: Some("unknown") };
+    let host = Host { cuda: Some("1".into()), driver: "1".into(), arch: Some("1".into()), brand: "unknown" };
     let mut conditions = requirement.split([' ', ',']).filter(|condition| !condition.is_empty());
     conditions.try_for_each(|one| holds(one, &host).map(drop).ok_or_else(|| Invalid(one.to_owned())))
 }
@@ -107,7 +105,7 @@ pub struct Refused<'g> {
 /// The GPUs, of `gpus`, for which a requirement is not met with a driver. Where there are none, any may be meant.
 ///
 /// # Errors
-/// As [`is_met`].
+/// A condition that the runtime cannot read, where it comes so far.
 pub fn refused<'g>(
     requirement: &str,
     gpus: &'g [Gpu],
@@ -122,9 +120,9 @@ pub fn refused<'g>(
     for gpu in gpus.iter().map(Some).chain(gpus.is_empty().then_some(None)) {
         let host = |brand| Host {
             cuda: cuda.clone(),
-            driver: Some(driver.to_string()),
+            driver: driver.to_string(),
             arch: gpu.map(|gpu| gpu.capability.to_string()),
-            brand: Some(brand),
+            brand,
         };
         let met = brands(gpu.and_then(|gpu| gpu.class)).iter().map(|brand| is_met(requirement, &host(brand)));
         let met: Vec<bool> = met.collect::<Result<_, _>>()?;
@@ -133,6 +131,13 @@ pub fn refused<'g>(
         }
     }
     Ok(refused)
+}
+
+/// Whether it is certain that nothing is started on one of these GPUs, and the names of those of which it is, or else of all.
+pub fn worst<'g>(refused: &[Refused<'g>]) -> (bool, Vec<&'g str>) {
+    let certain = refused.iter().any(|one| one.certain);
+    let alike = refused.iter().filter(|one| one.certain == certain);
+    (certain, alike.filter_map(|one| Some(one.gpu?.name.as_str())).collect())
 }
 
 /// The least driver from which on a requirement is met for every brand of GPU, of the drivers that are known and those
@@ -153,11 +158,8 @@ pub fn least_driver(requirement: &str, facts: &CudaFacts) -> Option<Driver> {
     drivers.get(unmet).cloned()
 }
 
-/// Whether a machine meets a requirement.
-///
-/// # Errors
-/// A condition that the runtime cannot read, where it comes so far.
-pub fn is_met(requirement: &str, host: &Host) -> Result<bool, Invalid> {
+/// Whether a machine meets a requirement; fails at a condition that the runtime cannot read, where it comes so far.
+fn is_met(requirement: &str, host: &Host) -> Result<bool, Invalid> {
     // As the runtime has it, which keeps the outcome of the last condition beyond a group without any.
     let mut last = true;
     for group in requirement.split(' ').filter(|group| !group.is_empty()) {
@@ -193,18 +195,17 @@ fn holds(condition: &str, host: &Host) -> Option<bool> {
         ">=" => Ordering::is_ge,
         _ => return None,
     };
-    let version = |own: &Option<String>| match own {
+    let version = |own: Option<&String>| match own {
         Some(own) => compare(own, value).map(accepts),
         None => Some(true),
     };
     match () {
-        () if name.eq_ignore_ascii_case("cuda") => version(&host.cuda),
-        () if name.eq_ignore_ascii_case("driver") => version(&host.driver),
-        () if name.eq_ignore_ascii_case("arch") => version(&host.arch),
-        () if name.eq_ignore_ascii_case("brand") => match (host.brand, operator) {
-            (None, _) => Some(true),
-            (Some(own), "=") => Some(own.eq_ignore_ascii_case(value)),
-            (Some(own), "!=" | "!") => Some(!own.eq_ignore_ascii_case(value)),
+        () if name.eq_ignore_ascii_case("cuda") => version(host.cuda.as_ref()),
+        () if name.eq_ignore_ascii_case("driver") => version(Some(&host.driver)),
+        () if name.eq_ignore_ascii_case("arch") => version(host.arch.as_ref()),
+        () if name.eq_ignore_ascii_case("brand") => match operator {
+            "=" => Some(host.brand.eq_ignore_ascii_case(value)),
+            "!=" | "!" => Some(!host.brand.eq_ignore_ascii_case(value)),
             _ => None,
         },
         () => None,
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
 
     fn host(cuda: &str, driver: &str, brand: &'static str) -> Host {
-        Host { cuda: Some(cuda.into()), driver: Some(driver.into()), arch: Some("8.0".into()), brand: Some(brand) }
+        Host { cuda: Some(cuda.into()), driver: driver.into(), arch: Some("8.0".into()), brand }
     }
 
     #[test]
@@ -263,7 +264,8 @@ mod tests {
         assert_eq!(check("cuda>=12.4 brand=tesla,driver>=5x"), Err(Invalid("driver>=5x".into())));
         // What comes behind the group that holds is not looked at.
         assert_eq!(met("cuda>=12.4 oops"), Ok(true));
-        assert_eq!(is_met("cuda>=99,brand=x,arch>=99", &Host::default()), Ok(true));
+        let unknown = Host { cuda: None, arch: None, ..host("", "550.54.15", "tesla") };
+        assert_eq!(is_met("cuda>=99,arch>=99", &unknown), Ok(true));
     }
 
     #[test]

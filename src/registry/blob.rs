@@ -29,6 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct RemoteImage<'r> {
     registries: &'r Registries,
     image: String,
+    name: Name,
     source: IndexSource,
     /// The host that a login is for.
     host: String,
@@ -43,11 +44,11 @@ impl Registries {
     /// # Errors
     /// `image-registry`, `image-missing-tag`, `image-unauthorized`: as [`digest`](Self::digest).
     pub fn image(&self, image: &str) -> Result<RemoteImage<'_>, Failure> {
-        let (source, host) = self.source(Name::of(image)?.registry)?;
+        let name = Name::of(image)?;
+        let (source, host) = self.source(&name.registry)?;
         let (image, authorization) = (image.to_owned(), Mutex::new(None));
-        let mut remote = RemoteImage { registries: self, image, source, host, authorization, top: Vec::new() };
-        let tag = Name::of(&remote.image)?.tag.to_owned();
-        remote.top = remote.manifest(&tag)?;
+        let mut remote = RemoteImage { registries: self, image, name, source, host, authorization, top: Vec::new() };
+        remote.top = remote.manifest(&remote.name.tag)?;
         Ok(remote)
     }
 }
@@ -69,8 +70,7 @@ impl RemoteImage<'_> {
     /// # Errors
     /// As [`Registries::image`].
     pub fn manifest(&self, reference: &str) -> Result<Vec<u8>, Failure> {
-        let name = Name::of(&self.image)?;
-        let question = self.question(&name);
+        let question = self.question();
         let headers = [(ACCEPT, ACCEPTED.to_owned())];
         let path = format!("manifests/{reference}");
         let (promised, bytes) = self.get(&question, &path, &headers, true, |request, response| {
@@ -102,9 +102,10 @@ impl RemoteImage<'_> {
         Ok(blob)
     }
 
-    fn question<'q>(&'q self, name: &'q Name<'q>) -> Question<'q> {
+    fn question(&self) -> Question<'_> {
         let (source, host) = (self.source.clone(), self.host.clone());
-        Question { registries: self.registries, image: &self.image, name, source, host, begun: Instant::now() }
+        let (image, name) = (&self.image, &self.name);
+        Question { registries: self.registries, image, name, source, host, begun: Instant::now() }
     }
 
     /// Sends a request with the login that the registry asks for. What is small has one end with all its steps.
@@ -116,8 +117,7 @@ impl RemoteImage<'_> {
         small: bool,
         mut consume: impl FnMut(&Request<'_>, Response) -> Result<T, Trouble>,
     ) -> Result<T, Failure> {
-        let mut url = self.source.url.clone();
-        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), question.name.repository));
+        let url = question.url(path);
         let mut asked = false;
         loop {
             let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -155,13 +155,6 @@ impl RemoteImage<'_> {
             }
         }
     }
-
-    fn failed(&self, fact: String) -> Failure {
-        match Name::of(&self.image) {
-            Ok(name) => self.question(&name).broken(fact),
-            Err(failure) => failure,
-        }
-    }
 }
 
 struct BlobReader<'r> {
@@ -183,8 +176,7 @@ impl BlobReader<'_> {
     /// Asks for the rest of the blob.
     fn open(&mut self) -> Result<(), Failure> {
         let range = (self.at > 0).then(|| (RANGE, format!("bytes={}-", self.at)));
-        let name = Name::of(&self.image.image)?;
-        let question = self.image.question(&name);
+        let question = self.image.question();
         let path = format!("blobs/{}", self.digest);
         let response = self.image.get(&question, &path, range.as_slice(), false, |_, response| Ok(response))?;
         // A server without ranges begins anew.
@@ -235,7 +227,7 @@ impl BlobReader<'_> {
                 let (digest, at, failed) = (&self.digest, self.at, self.failed);
                 let fact =
                     format!("blob {digest} broke off after {at} bytes, at try {failed} without much more ({why})");
-                return Err(io::Error::other(self.image.failed(fact)));
+                return Err(io::Error::other(self.image.question().broken(fact)));
             }
             std::thread::sleep(PAUSE * 2u32.pow(self.failed - 1));
         }

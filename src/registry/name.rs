@@ -3,6 +3,7 @@
 //! The grammar is that of Docker: <https://pkg.go.dev/github.com/distribution/reference>.
 
 use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::dockerfile::image_parts;
 
 /// The registry of names that say none.
 pub(super) const DOCKER_HUB: &str = "docker.io";
@@ -14,52 +15,43 @@ const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
 
 /// An image's name, taken apart.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Name<'a> {
-    pub(super) registry: &'a str,
+pub(super) struct Name {
+    pub(super) registry: String,
     pub(super) repository: String,
     /// A tag, or a digest.
-    pub(super) tag: &'a str,
+    pub(super) tag: String,
 }
 
-impl<'a> Name<'a> {
+impl Name {
     /// `python:3.11`, `nvidia/cuda:12.8.1-base-ubuntu22.04`, `ghcr.io/astral-sh/uv:0.13.0`, `a/b@sha256:...`.
     ///
     /// # Errors
     /// `image-name`: text that is no such name.
-    pub(super) fn of(image: &'a str) -> Result<Self, Failure> {
-        match fault(image) {
-            None => Ok(Self::split(image)),
-            Some(why) => {
-                let message = format!("{image:?} is not the name of an image: {why}");
-                let problem = Diagnostic::error("image-name", message, Evidence::observed("name of the image", why));
-                Err(Failure::unanswerable(problem.fix("write [REGISTRY/]REPOSITORY[:TAG], such as ghcr.io/a/b:1.0")))
-            }
+    pub(super) fn of(image: &str) -> Result<Self, Failure> {
+        if let Some(why) = fault(image) {
+            let message = format!("{image:?} is not the name of an image: {why}");
+            let problem = Diagnostic::error("image-name", message, Evidence::observed("name of the image", why));
+            let fix = "write [REGISTRY/]REPOSITORY[:TAG], such as ghcr.io/a/b:1.0";
+            return Err(Failure::unanswerable(problem.fix(fix)));
         }
+        let (path, tag, digest) = image_parts(image);
+        let (host, rest) = host(path);
+        let repository = if path.contains('/') { rest.to_owned() } else { format!("library/{path}") };
+        let tag = digest.or(tag).unwrap_or("latest").to_owned();
+        Ok(Self { registry: host.unwrap_or(DOCKER_HUB).to_owned(), repository, tag })
     }
 
     /// The registry of a name that may be none.
-    pub(super) fn registry(image: &'a str) -> &'a str {
-        Self::split(image).registry
-    }
-
-    fn split(image: &'a str) -> Self {
-        let (path, tag, digest) = parts(image);
-        let tag = digest.or(tag).unwrap_or("latest");
-        match path.split_once('/') {
-            Some((host, repository)) if is_host(host) => Self { registry: host, repository: repository.into(), tag },
-            Some(_) => Self { registry: DOCKER_HUB, repository: path.into(), tag },
-            None => Self { registry: DOCKER_HUB, repository: format!("library/{path}"), tag },
-        }
+    pub(super) fn registry(image: &str) -> &str {
+        host(image_parts(image).0).0.unwrap_or(DOCKER_HUB)
     }
 }
 
-/// Path, tag and digest.
-fn parts(image: &str) -> (&str, Option<&str>, Option<&str>) {
-    let (image, digest) = image.split_once('@').map_or((image, None), |(image, digest)| (image, Some(digest)));
-    match image.rsplit_once(':') {
-        // A colon before a slash is that of a port.
-        Some((path, tag)) if !tag.contains('/') => (path, Some(tag), digest),
-        _ => (image, None, digest),
+/// The registry that a path says, and the rest of it.
+fn host(path: &str) -> (Option<&str>, &str) {
+    match path.split_once('/') {
+        Some((host, repository)) if is_host(host) => (Some(host), repository),
+        _ => (None, path),
     }
 }
 
@@ -70,11 +62,8 @@ fn is_host(part: &str) -> bool {
 
 /// Why text is not the name of an image.
 pub fn fault(image: &str) -> Option<&'static str> {
-    let (path, tag, digest) = parts(image);
-    let (host, repository) = match path.split_once('/') {
-        Some((host, repository)) if is_host(host) => (Some(host), repository),
-        _ => (None, path),
-    };
+    let (path, tag, digest) = image_parts(image);
+    let (host, repository) = host(path);
     if path.len() > LONGEST {
         return Some("it is longer than 255 characters");
     }

@@ -116,10 +116,10 @@ impl Registries {
     /// promises; `image-platform`: not for this platform.
     pub fn digest(&self, image: &str, platform: Platform) -> Result<Found, Failure> {
         let name = Name::of(image)?;
-        let (source, host) = self.source(name.registry)?;
+        let (source, host) = self.source(&name.registry)?;
         let ask = Question { registries: self, image, name: &name, source, host, begun: Instant::now() };
         let Given { media, promised, body } = ask.manifest()?;
-        ask.check(name.tag, promised.as_deref(), &body)?;
+        ask.check(&name.tag, promised.as_deref(), &body)?;
         let digest = sha256(&body);
         let platforms = match manifest::read(&body) {
             Ok(Manifest::Index(platforms)) => platforms,
@@ -175,7 +175,7 @@ const CHECK: &str = "check the name of the registry and the network, or name a m
 pub(super) struct Question<'a> {
     pub(super) registries: &'a Registries,
     pub(super) image: &'a str,
-    pub(super) name: &'a Name<'a>,
+    pub(super) name: &'a Name,
     pub(super) source: IndexSource,
     /// The host that a login is for.
     pub(super) host: String,
@@ -210,9 +210,7 @@ impl Question<'_> {
     }
 
     fn ask(&self, authorization: Option<&str>) -> Result<Answer, Failure> {
-        let mut url = self.source.url.clone();
-        let path = format!("/v2/{}/manifests/{}", self.name.repository, self.name.tag);
-        url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
+        let url = self.url(&format!("manifests/{}", self.name.tag));
         let mut request = self.request(&url).header(ACCEPT, manifest::ACCEPTED);
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -234,6 +232,13 @@ impl Question<'_> {
             }
         });
         answer.map_err(|failure| self.unreachable(&failure))
+    }
+
+    /// Where something of the image is.
+    pub(super) fn url(&self, path: &str) -> Url {
+        let mut url = self.source.url.clone();
+        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), self.name.repository));
+        url
     }
 
     /// The value of Authorization that a challenge asks for.
@@ -284,9 +289,9 @@ impl Question<'_> {
     }
 
     fn failure(&self, code: &'static str, what: &str, fact: String, fix: &str) -> Failure {
-        let registry = self.name.registry;
+        let registry = &self.name.registry;
         let message = format!("image {} of the registry {registry}: {what}", self.image);
-        let place = match self.host == registry {
+        let place = match self.host == *registry {
             true => format!("registry {registry}"),
             false => format!("registry {registry}, asked at its mirror {}", self.host),
         };

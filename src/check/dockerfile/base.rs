@@ -1,11 +1,12 @@
 //! The images that a Dockerfile is built on, against the torch that its pip installs.
 
 use super::install::packages;
-use super::read::{Dockerfile, Stage, repository};
+use super::read::{Dockerfile, Stage};
 use super::torch::{self, Torch};
 use super::{Context, Lint};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::dockerfile::Word;
+use crate::dockerfile::image_parts;
 use crate::matrix::requirement::first;
 use crate::matrix::schema::GoneTagRow;
 use crate::python::Platform;
@@ -186,7 +187,7 @@ fn floating(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnost
     let images = bases.chain(file.stages.iter().flat_map(|stage| &stage.sources).filter(is_image));
     let mut findings = Vec::new();
     for image in images.filter(|image| image.text != "scratch" && !image.text.contains(['$', '@'])) {
-        let (name, tag) = repository(&image.text);
+        let (name, tag, _) = image_parts(&image.text);
         let message = match tag {
             None => format!("{name} has no tag, which means `latest`: the next build may be of another image"),
             Some("latest") => format!("{name}:latest is another image whenever one is pushed"),

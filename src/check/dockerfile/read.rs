@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::install::Install;
 use crate::diag::{Lines, SourceText};
-use crate::dockerfile::{Instruction, Variables, Word, commands, instructions};
+use crate::dockerfile::{Instruction, Variables, Word, commands, image_parts, instructions};
 use crate::python::Platform;
 
 /// The most stages of a file that is judged: no build has more, and what each is built on has to be followed.
@@ -63,16 +63,8 @@ pub struct Arg {
 impl Stage {
     /// The name of an image without its tag and digest, and the tag.
     pub fn repository(&self) -> (&str, Option<&str>) {
-        repository(&self.image.text)
-    }
-}
-
-/// The name of an image without its tag and digest, and the tag.
-pub fn repository(image: &str) -> (&str, Option<&str>) {
-    let name = image.split('@').next().unwrap_or_default();
-    match name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
-        Some((path, tag)) => (path, Some(tag)),
-        None => (name, None),
+        let (name, tag, _) = image_parts(&self.image.text);
+        (name, tag)
     }
 }
 

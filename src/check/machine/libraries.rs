@@ -3,13 +3,12 @@
 use super::{Context, LIBRARIES_MISSING, Layer, Line, MISMATCH, WSL_DRIVER};
 use crate::diag::{Diagnostic, Evidence};
 use crate::inventory::machine::DriverLibrary;
+use crate::inventory::machine::libraries::WSL_LIBRARIES;
 use crate::inventory::shown;
 
 const LAYER: Layer = Layer::Driver;
 const TOPIC: &str = "libraries";
 const CUDA: &str = "libcuda.so.1";
-/// Where WSL puts the libraries of the driver of Windows.
-const WSL: &str = "/usr/lib/wsl/lib";
 
 /// Nothing is said of a machine that has neither libraries nor a reason to have them.
 pub(super) fn judge(context: &Context<'_>) -> Option<Line> {
@@ -160,7 +159,7 @@ fn mismatch(context: &Context<'_>, first: &DriverLibrary, others: &[&DriverLibra
 
 /// A driver of Linux inside WSL comes before that of Windows.
 fn wsl(cuda: &DriverLibrary) -> Vec<Diagnostic> {
-    if folder(&cuda.path) == WSL || cuda.file.starts_with(WSL) {
+    if folder(&cuda.path) == WSL_LIBRARIES || cuda.file.starts_with(WSL_LIBRARIES) {
         return Vec::new();
     }
     let message =

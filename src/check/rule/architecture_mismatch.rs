@@ -72,11 +72,9 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
 /// What an image says that it is for, against what the machines are, else against what lies in it.
 fn whole_image(case: &Case<'_>) -> Option<Diagnostic> {
     let said = case.inventory.image.as_ref()?.config.platform.as_deref()?;
-    let own = match said.strip_prefix("linux/")? {
-        "amd64" => Machine::X86_64,
-        "arm64" => Machine::Aarch64,
-        _ => Machine::Other(0),
-    };
+    let architecture = said.strip_prefix("linux/")?;
+    let platform = Platform::ALL.into_iter().find(|platform| platform.architecture() == architecture);
+    let own = platform.map_or(Machine::Other(0), of);
     let seen = Evidence::observed("configuration of the image", said);
     if let Some(locked) = case.locked {
         let platform = locked.target.platform;

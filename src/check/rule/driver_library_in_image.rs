@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::check::{Case, Claims, Outcome, Rule, evidence};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::machine::libraries::WSL;
 use crate::inventory::{DriverFile, DriverFileKind, Inventory, Root, SubjectKind};
 use crate::version::Driver;
 
@@ -20,8 +21,6 @@ pub const RULE: Rule = Rule {
 const SHOWN: usize = 4;
 /// Where the container runtime's mounts are known to leave empty files.
 const EMPTY: &str = "https://github.com/NVIDIA/libnvidia-container/issues/140";
-/// What Windows puts into its Linux machines.
-const OF_WINDOWS: &str = "/usr/lib/wsl";
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     // Only an image can carry what should be mounted into it.
@@ -30,7 +29,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     }
     let root = &case.inventory.root;
     let own = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Driver);
-    let own = own.filter(|file| !file.path.starts_with(OF_WINDOWS));
+    let own = own.filter(|file| !file.path.starts_with(WSL));
     let (empty, whole): (Vec<_>, Vec<_>) = own.partition(|file| is_empty(root, &file.file));
     // Only `libcuda.so.1` is known by its name alone: of others the version says whose they are.
     let whole = whole.into_iter().filter(|file| file.version.is_some() || file.is_cuda());
@@ -81,22 +80,18 @@ fn seen(file: &DriverFile) -> Evidence {
 
 fn carried(version: Option<&Driver>, files: &[&DriverFile]) -> Diagnostic {
     let of = match version {
-        Some(version) => format!("driver {version} is"),
-        None => "a driver, whose version its name does not tell, is".to_owned(),
+        Some(version) => format!("driver {version}"),
+        None => "a driver, whose version its name does not tell,".to_owned(),
     };
     let fails = match files.iter().any(|file| file.is_cuda()) {
         true => "CUDA fails with \"system has unsupported display driver / cuda driver combination\" (803)",
         false => "they do not fit it (\"driver/library version mismatch\")",
     };
-    let message = match names(files) {
-        names if names == "libcuda" => {
-            format!("the library of {of} part of the image: on a machine with another driver {fails}")
-        }
-        names => {
-            let of = of.trim_end_matches("is");
-            format!("libraries of {of}are part of the image ({names}): on a machine with another driver {fails}")
-        }
+    let are = match files.iter().all(|file| file.is_cuda()) {
+        true => format!("the library of {of} is part of the image"),
+        false => format!("libraries of {of} are part of the image ({})", names(files)),
     };
+    let message = format!("{are}: on a machine with another driver {fails}");
     let mut each = files.iter().map(|file| seen(file));
     let first = each.next().unwrap_or_else(|| Evidence::observed("the image", "a library of a driver"));
     let subject = files.first().map_or(String::new(), |file| file.path.display().to_string());

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::shown;
-use crate::matrix::requirement::{Invalid, Refused, first, least_cuda, refused, requirements};
+use crate::matrix::requirement::{Invalid, Refused, first, least_cuda, refused, requirements, worst};
 use crate::resolve::DriverAsk;
 
 pub const RULE: Rule = Rule {
@@ -56,9 +56,7 @@ fn finding(
     driver: &DriverAsk,
 ) -> Result<Diagnostic, Failure> {
     let facts = case.matrix.cuda()?;
-    let certain = refused.iter().any(|one| one.certain);
-    let alike = refused.iter().filter(|one| one.certain == certain);
-    let names: Vec<&str> = alike.filter_map(|one| Some(one.gpu?.name.as_str())).collect();
+    let (certain, names) = worst(refused);
     let gpus = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
     let first = first(text);
     let message = match certain {

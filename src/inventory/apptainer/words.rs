@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
+use crate::dockerfile::is_variable;
+
 /// Values within values, and no more than any script has.
 const DEEPEST: usize = 8;
 
@@ -14,12 +16,6 @@ pub(super) struct Words<'t> {
     /// How many bytes values of variables may still add.
     left: &'t mut usize,
     depth: usize,
-}
-
-/// Whether the shell takes it for the name of a variable.
-pub(super) fn is_name(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-    text.bytes().next().is_some_and(letter) && text.bytes().all(|byte| letter(byte) || byte.is_ascii_digit())
 }
 
 impl<'t> Words<'t> {
@@ -46,7 +42,7 @@ impl<'t> Words<'t> {
             let word = self.word()?;
             match word.as_str() {
                 "export" => exports = true,
-                _ if exports && is_name(&word) => {}
+                _ if exports && is_variable(&word) => {}
                 _ => words.push(word),
             }
         }
@@ -105,7 +101,7 @@ impl<'t> Words<'t> {
         while let Some(c) = self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
             name.push(c);
         }
-        if !is_name(&name) {
+        if !is_variable(&name) {
             return None;
         }
         let own = self.variables.get(&name).map(String::as_str);

@@ -8,10 +8,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::fault::Fault;
-use super::layer::{Limits, decompressed};
+use super::layer::{Limits, Packing, decompressed};
 use super::layout::INDEX;
 use super::tar::{Kind, Source, Tar};
-use super::{Blob, Blobs};
+use super::{Blob, Blobs, bound};
 
 /// The list of what `docker save` saved.
 const DOCKER: &str = "manifest.json";
@@ -69,12 +69,7 @@ impl Archive {
     /// The top of the image. Where an archive has both, the index has digests and Docker's list has none.
     pub(super) fn top(&self) -> Result<Top, Fault> {
         let read = |name: &str| -> Result<Vec<u8>, Fault> {
-            let mut bytes = Vec::new();
-            self.member(name)?.take(super::manifest::LARGEST + 1).read_to_end(&mut bytes)?;
-            match bytes.len() as u64 > super::manifest::LARGEST {
-                true => Err(Fault::broken(format!("its {name} has more than {} bytes", super::manifest::LARGEST))),
-                false => Ok(bytes),
-            }
+            bound::small(self.member(name)?)?.ok_or_else(|| bound::too_large(&format!("its {name}")))
         };
         if self.members.contains_key(INDEX) {
             return read(INDEX).map(Top::Index);
@@ -142,17 +137,13 @@ fn beside(name: &str, target: &str) -> String {
 fn plain(mut file: File, limits: &Limits) -> Result<File, Fault> {
     let mut magic = [0; 6];
     let count = file.read_at(&mut magic, 0)?;
-    let other = match &magic[..count] {
-        [b'B', b'Z', b'h', ..] => Some("bzip2"),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("xz"),
-        _ => None,
-    };
-    if let Some(name) = other {
-        let what = format!("it is compressed with {name}: gzip and zstd are read");
-        return Err(Fault::Foreign(what, "unpack it first: xz -d FILE, or bunzip2 FILE"));
-    }
-    if !matches!(&magic[..count], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]) {
-        return Ok(file);
+    match Packing::of(&magic[..count]) {
+        Some(Packing::Gzip | Packing::Zstd) => {}
+        Some(Packing::Other(name)) => {
+            let what = format!("it is compressed with {name}: gzip and zstd are read");
+            return Err(Fault::Foreign(what, "unpack it first: xz -d FILE, or bunzip2 FILE"));
+        }
+        None => return Ok(file),
     }
     let mut to = tempfile::tempfile().map_err(Fault::Spool)?;
     file.seek(SeekFrom::Start(0))?;

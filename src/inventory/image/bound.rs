@@ -1,9 +1,25 @@
 //! Where a blob ends: takes one and whoever brings it, gives its bytes, and a fault where more come than there are to be.
+//! What is no layer is small.
 
 use std::io::{self, Read};
 
 use super::fault::Fault;
 use super::{Blob, Blobs};
+
+/// Registries take manifests of at least 4 MiB (OCI distribution specification); larger ones are none, in bytes.
+pub(super) const LARGEST: u64 = 4 << 20;
+
+/// All bytes of a reader; `None` where there are more than [`LARGEST`].
+pub(super) fn small(reader: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    reader.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= LARGEST))
+}
+
+/// That there are more.
+pub(super) fn too_large(what: &str) -> Fault {
+    Fault::broken(format!("{what} has more than {LARGEST} bytes"))
+}
 
 /// A reader that fails where it should end and does not.
 struct Bound<'b> {

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::fault::Fault;
 use super::store::{Writer, keep_ranges};
+use super::tar::fill;
 use crate::elf::{self, Object, ReadAt};
 use crate::inventory::walk;
 
@@ -230,20 +231,6 @@ fn merged(mut parts: Vec<(u64, u64)>, size: u64) -> Vec<(u64, u64)> {
         }
     }
     merged
-}
-
-/// As much of `into` as there is left to read.
-fn fill(content: &mut dyn Read, into: &mut [u8]) -> Result<usize, Fault> {
-    let mut done = 0;
-    while done < into.len() {
-        match content.read(&mut into[done..]) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(done)
 }
 
 #[cfg(test)]

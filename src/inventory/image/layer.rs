@@ -189,21 +189,41 @@ fn unpack(
     Ok(Some(format!("sha256:{}", HEXLOWER.encode(&hash))))
 }
 
-/// A reader of what a compressed reader holds; which compression it is its first bytes say.
+/// How something is compressed.
+pub(super) enum Packing {
+    Gzip,
+    Zstd,
+    /// In a way that is not read here, by its name.
+    Other(&'static str),
+}
+
+impl Packing {
+    /// What the first bytes say; `None` where it is not compressed.
+    pub(super) fn of(begin: &[u8]) -> Option<Self> {
+        match begin {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            // A frame, or one that is to be skipped.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            [b'B', b'Z', b'h', ..] => Some(Self::Other("bzip2")),
+            [0xfd, b'7', b'z', b'X', b'Z', ..] => Some(Self::Other("xz")),
+            _ => None,
+        }
+    }
+}
+
+/// A reader of what a compressed reader holds.
 pub(super) fn decompressed<'r>(packed: &'r mut dyn BufReadSend) -> Result<Box<dyn Read + 'r>, Fault> {
-    let begin = packed.fill_buf()?;
-    Ok(match begin {
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(packed)),
-        // A frame, or one that is to be skipped.
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+    Ok(match Packing::of(packed.fill_buf()?) {
+        Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(packed)),
+        Some(Packing::Zstd) => {
             let mut decoder = zstd::Decoder::with_buffer(packed)?;
             decoder.window_log_max(LARGEST_WINDOW)?;
             Box::new(decoder)
         }
-        [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', b'X', b'Z', ..] => {
+        Some(Packing::Other(_)) => {
             return Err(Fault::broken("it is compressed in a way that layers are not: gzip and zstd are read".into()));
         }
-        _ => Box::new(packed),
+        None => Box::new(packed),
     })
 }
 

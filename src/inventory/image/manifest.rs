@@ -3,8 +3,6 @@
 
 mod choose;
 
-use std::io::Read;
-
 use serde::Deserialize;
 
 use super::config::Config;
@@ -12,8 +10,6 @@ use super::fault::Fault;
 use super::{Blob, Blobs, bound};
 use crate::digest::{self, is_sha256, sha256};
 
-/// Registries take manifests of at least 4 MiB (OCI distribution specification); larger ones are none, in bytes.
-pub(super) const LARGEST: u64 = 4 << 20;
 /// Indexes lie in indexes at most so deep.
 const DEEPEST: usize = 4;
 /// More than any image has.
@@ -95,8 +91,7 @@ impl Manifest {
             let manifest: Json = parse(&json, "its manifest")?;
             match (manifest.manifests, manifest.config, manifest.layers) {
                 (Some(manifests), ..) => {
-                    let chosen = choose::choose(&manifests, tag.take(), &choice.architecture, blobs)?;
-                    json = small(blobs, &Blob { is_manifest: true, ..chosen.blob() })?;
+                    json = choose::choose(&manifests, tag.take(), &choice.architecture, blobs)?;
                 }
                 (None, Some(config), Some(layers)) => {
                     if !CONFIGURATIONS.contains(&config.media.as_str()) {
@@ -109,7 +104,7 @@ impl Manifest {
                     }
                     let annotations = manifest.annotations.unwrap_or_default();
                     let layers = layers.iter().map(Descriptor::blob).collect();
-                    return Self::of(&small(blobs, &config.blob())?, layers, annotations);
+                    return Self::of(configuration(&small(blobs, &config.blob())?)?, layers, annotations);
                 }
                 _ if manifest.old_layers.is_some() => {
                     let what = "its manifest is of Docker's first schema, which names no digests of content".into();
@@ -146,28 +141,26 @@ impl Manifest {
         };
         let place =
             |path: &str| Blob { digest: String::new(), size: None, is_manifest: false, place: Some(path.to_owned()) };
-        let config = place(&one.config);
-        let bytes = read(blobs, &config)?;
+        let bytes = read(blobs, &place(&one.config))?;
         // Its name is its digest, as Docker, skopeo and crane write it.
         let named = one.config.rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".json");
         if named.len() == 64 && !digest::fits(&format!("sha256:{named}"), &bytes) {
             return Err(Fault::broken(format!("its configuration has not the digest {named} that it is named by")));
         }
-        let parsed = configuration(&bytes)?;
-        let layers = one.layers.iter().zip(&parsed.diff_ids);
+        let config = configuration(&bytes)?;
+        let layers = one.layers.iter().zip(&config.diff_ids);
         let layers = layers.map(|(path, digest)| Blob { digest: digest.clone(), ..place(path) }).collect();
-        if one.layers.len() != parsed.diff_ids.len() {
-            return Err(unequal(one.layers.len(), parsed.diff_ids.len()));
+        if one.layers.len() != config.diff_ids.len() {
+            return Err(unequal(one.layers.len(), config.diff_ids.len()));
         }
-        Self::of(&bytes, layers, Default::default())
+        Self::of(config, layers, Default::default())
     }
 
     fn of(
-        config: &[u8],
+        config: Config,
         layers: Vec<Blob>,
         annotations: std::collections::BTreeMap<String, String>,
     ) -> Result<Self, Fault> {
-        let config = configuration(config)?;
         if let Some(system) = config.platform.as_deref().filter(|platform| !platform.starts_with("linux/")) {
             let what = format!("it is for {system}, and no other system than Linux is known here");
             return Err(Fault::Foreign(what, "name an image for linux"));
@@ -211,13 +204,11 @@ fn small(blobs: &dyn Blobs, blob: &Blob) -> Result<Vec<u8>, Fault> {
 }
 
 fn read(blobs: &dyn Blobs, blob: &Blob) -> Result<Vec<u8>, Fault> {
-    let mut bytes = Vec::new();
-    let too_large = || Fault::broken(format!("{} has more than {LARGEST} bytes", blob.words()));
-    let reader = bound::open(blobs, blob, LARGEST + 1).map_err(|fault| match fault {
+    let too_large = || bound::too_large(blob.words());
+    let reader = bound::open(blobs, blob, bound::LARGEST + 1).map_err(|fault| match fault {
         Fault::TooLarge(_) => too_large(),
         other => other,
     })?;
-    let read = reader.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Fault::from);
-    read.map_err(|fault| fault.of(blob.words()))?;
-    if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
+    let bytes = bound::small(reader).map_err(|error| Fault::from(error).of(blob.words()))?;
+    bytes.ok_or_else(too_large)
 }

@@ -140,13 +140,8 @@ impl Image {
         let named = |fault| failure(given, fault);
         let (path, tag) = split(path, |path| path.is_dir());
         let (layout, index) = Layout::open(&path).map_err(named)?;
-        let mut top = Vec::new();
-        let read = index.take(manifest::LARGEST + 1).read_to_end(&mut top);
-        read.map_err(|error| named(Fault::Read(error)))?;
-        if top.len() as u64 > manifest::LARGEST {
-            let what = format!("its {} has more than {} bytes", layout::INDEX, manifest::LARGEST);
-            return Err(named(Fault::broken(what)));
-        }
+        let top = bound::small(index).map_err(|error| named(Fault::Read(error)))?;
+        let top = top.ok_or_else(|| named(bound::too_large(&format!("its {}", layout::INDEX))))?;
         let choice = Choice { tag: tag.or_else(|| options.choice.tag.clone()), ..options.choice.clone() };
         let limits = Limits::new(options.most_unpacked);
         let manifest = Manifest::read(&top, &choice, &layout);

@@ -175,7 +175,7 @@ impl<R: Source> Tar<R> {
 
     /// The next header that says something; `None` behind the last.
     fn header(&mut self) -> Result<Option<Header>, Fault> {
-        for zeros in 0.. {
+        for zeros in 0..2 {
             let mut header = Header::new_old();
             let block = header.as_mut_bytes();
             match fill(&mut self.reader, block)? {
@@ -190,11 +190,8 @@ impl<R: Source> Tar<R> {
                 check(&header)?;
                 return Ok(Some(header));
             }
-            // Two blocks of zeros end it.
-            if zeros == 1 {
-                return Ok(None);
-            }
         }
+        // Two blocks of zeros end it.
         Ok(None)
     }
 
@@ -301,7 +298,7 @@ fn early() -> Fault {
 }
 
 /// As much of `into` as there is left to read.
-fn fill(reader: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn fill(reader: &mut (impl Read + ?Sized), into: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match reader.read(&mut into[done..]) {

@@ -321,7 +321,7 @@ impl Tree {
         let Some(folder) = self.folder(&place.folder) else { return };
         let Content::Folder(names) = &mut self.nodes[folder].content else { return };
         match names.get(hidden).copied() {
-            Some(name) if name.layer == layer => drop(self.hide_below(name.node as usize, layer)),
+            Some(name) if name.layer == layer => self.hide_below(name.node as usize, layer),
             Some(_) => drop(names.remove(hidden)),
             None => {}
         }
@@ -334,9 +334,7 @@ impl Tree {
         }
     }
 
-    /// Gives how many names were looked at.
-    fn hide_below(&mut self, folder: usize, layer: u16) -> usize {
-        let mut looked_at = 0;
+    fn hide_below(&mut self, folder: usize, layer: u16) {
         let mut rest = vec![folder];
         while let Some(folder) = rest.pop() {
             // What this layer adds is of this layer, and need not be looked at again.
@@ -345,12 +343,10 @@ impl Tree {
                 continue;
             }
             if let Content::Folder(names) = &mut node.content {
-                looked_at += names.len();
                 names.retain(|_, name| name.layer == layer);
                 rest.extend(names.values().map(|name| name.node as usize));
             }
         }
-        looked_at
     }
 }
 
@@ -379,19 +375,22 @@ mod tests {
         }
         add(&mut tree, "d/e/.wh..wh..opq", 1);
         add(&mut tree, "d/e/new", 1);
+        // No layer comes after one above it: whoever looked at these would take them away.
+        add(&mut tree, "d/e/old", 0);
+        let names = |tree: &Tree, path: &str| tree.entries(Path::new(path)).unwrap().len();
         let folder = |tree: &Tree, path: &str| tree.node(Path::new(path)).unwrap();
-        let d = folder(&tree, "d");
-        // The folders e and f; f goes with all that is in it.
-        assert_eq!(tree.hide_below(d, 1), 2);
+        let (d, e) = (folder(&tree, "d"), folder(&tree, "d/e"));
+        // f goes with all that is in it.
+        tree.hide_below(d, 1);
+        assert_eq!((names(&tree, "d"), names(&tree, "d/e")), (1, 2));
+        add(&mut tree, "d/old", 0);
         for name in 0..100 {
             add(&mut tree, &format!("d/e/{name}"), 1);
         }
-        let e = folder(&tree, "d/e");
-        assert_eq!((tree.hide_below(d, 1), tree.hide_below(e, 1)), (0, 0));
-        assert_eq!(
-            (tree.entries(Path::new("d")).unwrap().len(), tree.entries(Path::new("d/e")).unwrap().len()),
-            (1, 101)
-        );
-        assert_eq!(tree.hide_below(0, 2), 1);
+        tree.hide_below(d, 1);
+        tree.hide_below(e, 1);
+        assert_eq!((names(&tree, "d"), names(&tree, "d/e")), (2, 102));
+        tree.hide_below(0, 2);
+        assert_eq!(names(&tree, "/"), 0);
     }
 }

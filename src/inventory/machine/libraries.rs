@@ -20,9 +20,12 @@ const DEFAULTS: [&str; 8] = [
     "/lib",
     "/usr/lib",
 ];
+/// What Windows puts into its Linux machines, and the libraries of its driver there.
+pub const WSL: &str = "/usr/lib/wsl";
+pub const WSL_LIBRARIES: &str = "/usr/lib/wsl/lib";
 /// Where packages put the driver's files, and where no loader looks unless it is told to.
 const ASIDE: [&str; 7] = [
-    "/usr/lib/wsl/lib",
+    WSL_LIBRARIES,
     "/usr/lib/x86_64-linux-gnu/nvidia/current",
     "/usr/lib/aarch64-linux-gnu/nvidia/current",
     "/usr/lib/aarch64-linux-gnu/tegra",

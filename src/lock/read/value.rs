@@ -1,6 +1,7 @@
 //! Single values of a lock: takes their text, gives what it stands for, or says why it cannot stand in a lock.
 
 use crate::digest::is_sha256_hex;
+use crate::dockerfile::is_variable;
 use crate::manifest::{Invalid, without_credentials};
 use crate::python::index_address;
 use crate::registry::image_name_fault;
@@ -70,8 +71,7 @@ pub(super) fn reference(text: &str) -> Result<String, Invalid> {
 
 /// Name of an environment variable.
 pub(super) fn variable(text: &str) -> Result<String, Invalid> {
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match text.chars().all(good) && text.starts_with(|c: char| !c.is_ascii_digit()) {
+    match is_variable(text) {
         true => Ok(text.to_owned()),
         false => Err(invalid(format!("`{text}` is not the name of an environment variable"))),
     }

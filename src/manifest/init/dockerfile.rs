@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Findings, SystemPythons};
 use crate::diag::{Evidence, SourceText};
-use crate::dockerfile::{PIP_VALUED, Variables, Word, commands, instructions, pip_install};
+use crate::dockerfile::{PIP_VALUED, Variables, Word, commands, image_parts, instructions, pip_install};
 use crate::manifest::model::PythonAsk;
 use crate::manifest::value::{parse_cuda, parse_cudnn, parse_python, parse_specifiers};
 use crate::python::PackageName;
@@ -150,8 +150,8 @@ fn from(
     if named || image.text == "scratch" {
         return;
     }
-    let name = image.text.split('@').next().unwrap_or_default();
-    let (path, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((name, "latest"));
+    let (path, tag, _) = image_parts(&image.text);
+    let tag = tag.unwrap_or("latest");
     let mut parts = path.rsplit('/');
     let (last, owner) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     // `slim` and the like say nothing about the system's Python.

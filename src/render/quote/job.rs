@@ -3,6 +3,7 @@
 use minijinja::Error;
 
 use super::{dockerfile, only, reference, refused};
+use crate::dockerfile::image_parts;
 
 /// One word of a script of bash; it may have lines.
 pub(super) fn bash(text: &str) -> Result<String, Error> {
@@ -76,10 +77,10 @@ pub(super) fn setting(text: &str) -> Result<String, Error> {
 /// are currently not supported").
 pub(super) fn digested(text: &str) -> Result<String, Error> {
     let name = reference(text)?;
-    let Some((tagged, digest)) = name.split_once('@') else { return Ok(name) };
-    // A colon before the last `/` is that of a port.
-    let bare = tagged.rsplit_once(':').map_or(tagged, |(bare, tag)| if tag.contains('/') { tagged } else { bare });
-    Ok(format!("{bare}@{digest}"))
+    Ok(match image_parts(&name) {
+        (bare, _, Some(digest)) => format!("{bare}@{digest}"),
+        _ => name,
+    })
 }
 
 /// Name of an image, or path of one, for pyxis: `REGISTRY#NAME:TAG`.

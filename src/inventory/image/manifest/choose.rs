@@ -50,13 +50,13 @@ impl Platform {
     }
 }
 
-/// The manifest of an index that is meant.
-pub(super) fn choose<'d>(
-    manifests: &'d [Descriptor],
+/// The manifest of an index that is meant, or the index.
+pub(super) fn choose(
+    manifests: &[Descriptor],
     tag: Option<&str>,
     architecture: &str,
     blobs: &dyn Blobs,
-) -> Result<&'d Descriptor, Fault> {
+) -> Result<Vec<u8>, Fault> {
     let images: Vec<&Descriptor> = manifests.iter().filter(|one| !one.is_attached()).collect();
     let known = || images.iter().filter_map(|one| one.names().next().map(str::to_owned)).collect::<Vec<_>>();
     let mut found = images.clone();
@@ -70,18 +70,25 @@ pub(super) fn choose<'d>(
     let mut seen = BTreeSet::new();
     found.retain(|one| seen.insert(&one.digest));
     if found.len() > 1 {
-        found.retain(|one| !is_artifact(one, blobs));
+        // What the others are makes no difference then.
+        if let [one] = plain(&found, architecture)[..] {
+            let manifest = read(one, blobs)?;
+            if !is_artifact(&manifest) {
+                return Ok(manifest);
+            }
+        }
+        // One that cannot be read may be any.
+        found.retain(|one| !read(one, blobs).is_ok_and(|manifest| is_artifact(&manifest)));
     }
     if let [one] = found[..] {
-        return Ok(one);
+        return read(one, blobs);
     }
     let fitting: Vec<&Descriptor> = found.iter().copied().filter(|one| one.is_for(architecture)).collect();
-    let plain = fitting.iter().copied().filter(|one| one.platform.as_ref().is_some_and(Platform::is_plain));
-    let plain: Vec<&Descriptor> = plain.collect();
+    let plain = plain(&found, architecture);
     match (&plain[..], &fitting[..]) {
-        ([one], _) | ([], [one]) => return Ok(one),
+        ([one], _) | ([], [one]) => return read(one, blobs),
         // Engines take the first of those that differ in nothing that an index says.
-        ([first, ..], _) if plain.iter().all(|one| one.names().next().is_none()) => return Ok(first),
+        ([first, ..], _) if plain.iter().all(|one| one.names().next().is_none()) => return read(first, blobs),
         _ => {}
     }
     let platforms: Vec<&Platform> = found.iter().filter_map(|one| one.platform.as_ref()).collect();
@@ -91,6 +98,12 @@ pub(super) fn choose<'d>(
         return Err(Fault::broken(what));
     }
     Err(several(found.len(), tag, &known()))
+}
+
+/// Those for any processor of an architecture.
+fn plain<'d>(found: &[&'d Descriptor], architecture: &str) -> Vec<&'d Descriptor> {
+    let plain = |one: &&Descriptor| one.platform.as_ref().is_some_and(Platform::is_plain);
+    found.iter().copied().filter(|one| one.is_for(architecture)).filter(plain).collect()
 }
 
 /// Whether `tag` is what a user calls the image `name`: its whole name, its tag, or its name without where it is from.
@@ -105,11 +118,13 @@ fn is_cosigns(name: &str) -> bool {
     digest.is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether a manifest says of itself that it is of no image; one that cannot be read may be any.
-fn is_artifact(one: &Descriptor, blobs: &dyn Blobs) -> bool {
-    let manifest = small(blobs, &Blob { is_manifest: true, ..one.blob() }).ok();
-    let json = manifest.and_then(|bytes| serde_json::from_slice::<Json>(&bytes).ok());
-    let config = json.and_then(|json| json.config);
+fn read(one: &Descriptor, blobs: &dyn Blobs) -> Result<Vec<u8>, Fault> {
+    small(blobs, &Blob { is_manifest: true, ..one.blob() })
+}
+
+/// Whether a manifest says of itself that it is of no image.
+fn is_artifact(manifest: &[u8]) -> bool {
+    let config = serde_json::from_slice::<Json>(manifest).ok().and_then(|json| json.config);
     config.is_some_and(|config| !CONFIGURATIONS.contains(&config.media.as_str()))
 }
 
