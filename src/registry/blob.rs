@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderName, RANGE, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, RANGE, WWW_AUTHENTICATE};
 
+use super::docker::Login;
 use super::manifest::ACCEPTED;
 use super::name::Name;
 use super::oci::{CONTENT_DIGEST, LARGEST, Question, Registries};
@@ -38,18 +39,38 @@ pub struct RemoteImage<'r> {
     top: Vec<u8>,
 }
 
+/// A manifest as it came.
+pub(super) struct Given {
+    pub(super) media: String,
+    /// The digest that the registry says it has.
+    pub(super) promised: Option<String>,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why something does not come.
+pub(super) enum Lack {
+    Missing,
+    /// What the registry asks for was sent, with this login, and it asks again.
+    Login(Login),
+}
+
 impl Registries {
     /// The image of that name: `nvidia/cuda:12.8.1-base-ubuntu22.04`, `ghcr.io/a/b@sha256:...`.
     ///
     /// # Errors
     /// `image-registry`, `image-missing-tag`, `image-unauthorized`: as [`digest`](Self::digest).
     pub fn image(&self, image: &str) -> Result<RemoteImage<'_>, Failure> {
+        let mut remote = self.named(image)?;
+        remote.top = remote.manifest(&remote.name.tag)?;
+        Ok(remote)
+    }
+
+    /// The image of that name, before anything was read of it.
+    pub(super) fn named(&self, image: &str) -> Result<RemoteImage<'_>, Failure> {
         let name = Name::of(image)?;
         let (source, host) = self.source(&name.registry)?;
         let (image, authorization) = (image.to_owned(), Mutex::new(None));
-        let mut remote = RemoteImage { registries: self, image, name, source, host, authorization, top: Vec::new() };
-        remote.top = remote.manifest(&remote.name.tag)?;
-        Ok(remote)
+        Ok(RemoteImage { registries: self, image, name, source, host, authorization, top: Vec::new() })
     }
 }
 
@@ -71,15 +92,21 @@ impl RemoteImage<'_> {
     /// As [`Registries::image`].
     pub fn manifest(&self, reference: &str) -> Result<Vec<u8>, Failure> {
         let question = self.question();
+        let given = self.given(&question, reference)?;
+        let given = given.map_err(|lack| lack.failure(&question, &format!("manifests/{reference}")))?;
+        question.check(reference, given.promised.as_deref(), &given.body)?;
+        Ok(given.body)
+    }
+
+    pub(super) fn given(&self, question: &Question<'_>, reference: &str) -> Result<Result<Given, Lack>, Failure> {
         let headers = [(ACCEPT, ACCEPTED.to_owned())];
-        let path = format!("manifests/{reference}");
-        let (promised, bytes) = self.get(&question, &path, &headers, true, |request, response| {
-            let promised = response.headers().get(CONTENT_DIGEST);
-            let promised = promised.map(|digest| String::from_utf8_lossy(digest.as_bytes()).into_owned());
-            Ok((promised, self.registries.transport.body(request, response, LARGEST)?))
-        })?;
-        question.check(reference, promised.as_deref(), &bytes)?;
-        Ok(bytes)
+        self.get(question, &format!("manifests/{reference}"), &headers, true, |request, response| {
+            let text = |name: HeaderName| {
+                response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            };
+            let (media, promised) = (text(CONTENT_TYPE).unwrap_or_default(), text(CONTENT_DIGEST));
+            Ok(Given { media, promised, body: self.registries.transport.body(request, response, LARGEST)? })
+        })
     }
 
     /// The bytes of a blob, of `size` bytes where the manifest says it.
@@ -102,7 +129,7 @@ impl RemoteImage<'_> {
         Ok(blob)
     }
 
-    fn question(&self) -> Question<'_> {
+    pub(super) fn question(&self) -> Question<'_> {
         let (source, host) = (self.source.clone(), self.host.clone());
         let (image, name) = (&self.image, &self.name);
         Question { registries: self.registries, image, name, source, host, begun: Instant::now() }
@@ -116,9 +143,10 @@ impl RemoteImage<'_> {
         headers: &[(HeaderName, String)],
         small: bool,
         mut consume: impl FnMut(&Request<'_>, Response) -> Result<T, Trouble>,
-    ) -> Result<T, Failure> {
-        let url = question.url(path);
-        let mut asked = false;
+    ) -> Result<Result<T, Lack>, Failure> {
+        let mut url = self.source.url.clone();
+        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), self.name.repository));
+        let mut asked = None;
         loop {
             let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut request = if small { question.request(&url) } else { Request::get(&self.source, &url) };
@@ -129,30 +157,40 @@ impl RemoteImage<'_> {
                 request = request.header(AUTHORIZATION, authorization);
             }
             let answer = self.registries.transport.send(&request, |response| match response.status() {
-                StatusCode::OK | StatusCode::PARTIAL_CONTENT => consume(&request, response).map(Ok),
+                StatusCode::OK => consume(&request, response).map(Ok),
+                StatusCode::PARTIAL_CONTENT if !small => consume(&request, response).map(Ok),
                 status => {
                     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
                     Ok(Err((status, challenge.unwrap_or_default().to_owned())))
                 }
             });
             let (status, challenge) = match answer.map_err(|failure| question.unreachable(&failure))? {
-                Ok(value) => return Ok(value),
+                Ok(value) => return Ok(Ok(value)),
                 Err(other) => other,
             };
             match status {
                 // Tokens end, too.
-                StatusCode::UNAUTHORIZED if !asked => {
-                    asked = true;
+                StatusCode::UNAUTHORIZED => {
+                    if let Some(login) = asked {
+                        return Ok(Err(Lack::Login(login)));
+                    }
                     let login = self.registries.logins.login(&self.host);
                     let answer = question.answer(&challenge, &login)?;
                     *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+                    asked = Some(login);
                 }
-                StatusCode::UNAUTHORIZED => {
-                    return Err(question.refused("HTTP status 401, though what it asks for was sent"));
-                }
-                StatusCode::NOT_FOUND => return Err(question.missing(path)),
+                StatusCode::NOT_FOUND => return Ok(Err(Lack::Missing)),
                 status => return Err(question.other(status)),
             }
+        }
+    }
+}
+
+impl Lack {
+    fn failure(self, question: &Question<'_>, path: &str) -> Failure {
+        match self {
+            Self::Missing => question.missing(path),
+            Self::Login(_) => question.refused("HTTP status 401, though what it asks for was sent"),
         }
     }
 }
@@ -179,6 +217,7 @@ impl BlobReader<'_> {
         let question = self.image.question();
         let path = format!("blobs/{}", self.digest);
         let response = self.image.get(&question, &path, range.as_slice(), false, |_, response| Ok(response))?;
+        let response = response.map_err(|lack| lack.failure(&question, &path))?;
         // A server without ranges begins anew.
         self.skip = if response.status() == StatusCode::OK { self.at } else { 0 };
         self.response = Some(response);

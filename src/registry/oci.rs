@@ -10,10 +10,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
+use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 use url::Url;
 
+use super::blob::{Given, Lack};
 use super::credentials::{Credentials, Environment};
 use super::docker::{DockerConfig, Login};
 use super::failure;
@@ -51,22 +52,6 @@ pub struct Found {
     pub digest: String,
     /// There is no index: the image is of one platform, and the registry does not say which.
     pub single: bool,
-}
-
-/// A manifest as it came.
-struct Given {
-    media: String,
-    /// The digest that the registry says it has.
-    promised: Option<String>,
-    body: Vec<u8>,
-}
-
-/// What a registry says when it is asked for a manifest.
-enum Answer {
-    Manifest(Given),
-    Challenge(String),
-    Missing,
-    Other(StatusCode),
 }
 
 #[derive(Deserialize)]
@@ -115,11 +100,17 @@ impl Registries {
     /// `image-missing-tag`: no such tag; `image-unauthorized`; `image-digest-mismatch`: the content is not what the registry
     /// promises; `image-platform`: not for this platform.
     pub fn digest(&self, image: &str, platform: Platform) -> Result<Found, Failure> {
-        let name = Name::of(image)?;
-        let (source, host) = self.source(&name.registry)?;
-        let ask = Question { registries: self, image, name: &name, source, host, begun: Instant::now() };
-        let Given { media, promised, body } = ask.manifest()?;
-        ask.check(&name.tag, promised.as_deref(), &body)?;
+        let remote = self.named(image)?;
+        let ask = remote.question();
+        let Given { media, promised, body } = remote.given(&ask, &ask.name.tag)?.map_err(|lack| match lack {
+            Lack::Missing => {
+                let what = format!("there is no tag `{}`", ask.name.tag);
+                let fix = "it was deleted, or never was; choose another `os` or `flavor` in [image]";
+                ask.failure("image-missing-tag", &what, "HTTP status 404".into(), fix)
+            }
+            Lack::Login(login) => ask.refused(&format!("HTTP status 401; {}", sent(&login))),
+        })?;
+        ask.check(&ask.name.tag, promised.as_deref(), &body)?;
         let digest = sha256(&body);
         let platforms = match manifest::read(&body) {
             Ok(Manifest::Index(platforms)) => platforms,
@@ -184,63 +175,6 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn manifest(&self) -> Result<Given, Failure> {
-        let challenge = match self.known(self.ask(None)?)? {
-            Ok(manifest) => return Ok(manifest),
-            Err(challenge) => challenge,
-        };
-        let login = self.registries.logins.login(&self.host);
-        let authorization = self.answer(&challenge, &login)?;
-        let answer = self.known(self.ask(Some(&authorization))?)?;
-        answer.map_err(|_| self.refused(&format!("HTTP status 401; {}", sent(&login))))
-    }
-
-    /// A manifest, or a challenge.
-    fn known(&self, answer: Answer) -> Result<Result<Given, String>, Failure> {
-        match answer {
-            Answer::Manifest(manifest) => Ok(Ok(manifest)),
-            Answer::Challenge(challenge) => Ok(Err(challenge)),
-            Answer::Missing => {
-                let what = format!("there is no tag `{}`", self.name.tag);
-                let fix = "it was deleted, or never was; choose another `os` or `flavor` in [image]";
-                Err(self.failure("image-missing-tag", &what, "HTTP status 404".into(), fix))
-            }
-            Answer::Other(status) => Err(self.other(status)),
-        }
-    }
-
-    fn ask(&self, authorization: Option<&str>) -> Result<Answer, Failure> {
-        let url = self.url(&format!("manifests/{}", self.name.tag));
-        let mut request = self.request(&url).header(ACCEPT, manifest::ACCEPTED);
-        if let Some(authorization) = authorization {
-            request = request.header(AUTHORIZATION, authorization);
-        }
-        let transport = &self.registries.transport;
-        let answer = transport.send(&request, |response| {
-            let text = |name: &HeaderName| {
-                response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-            };
-            match response.status() {
-                StatusCode::OK => {
-                    let (media, promised) = (text(&CONTENT_TYPE).unwrap_or_default(), text(&CONTENT_DIGEST));
-                    let body = transport.body(&request, response, LARGEST)?;
-                    Ok(Answer::Manifest(Given { media, promised, body }))
-                }
-                StatusCode::UNAUTHORIZED => Ok(Answer::Challenge(text(&WWW_AUTHENTICATE).unwrap_or_default())),
-                StatusCode::NOT_FOUND => Ok(Answer::Missing),
-                status => Ok(Answer::Other(status)),
-            }
-        });
-        answer.map_err(|failure| self.unreachable(&failure))
-    }
-
-    /// Where something of the image is.
-    pub(super) fn url(&self, path: &str) -> Url {
-        let mut url = self.source.url.clone();
-        url.set_path(&format!("{}/v2/{}/{path}", url.path().trim_end_matches('/'), self.name.repository));
-        url
-    }
-
     /// The value of Authorization that a challenge asks for.
     pub(super) fn answer(&self, challenge: &str, login: &Login) -> Result<String, Failure> {
         let (scheme, rest) = challenge.trim().split_once(' ').unwrap_or((challenge, ""));

@@ -1,11 +1,13 @@
 //! Which image of several is read, and what is no image.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Mutex;
 
 use gpulock::diag::Failure;
 use gpulock::inventory::Inventory;
-use gpulock::inventory::image::{Choice, Image, ImageOptions};
+use gpulock::inventory::image::{Blob, Blobs, Choice, Image, ImageOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -135,6 +137,35 @@ fn the_plain_variant_is_taken() {
     assert_eq!(several.who(""), "plain");
 }
 
+/// Brings the blobs of a layout, and notes which manifests it is asked for.
+struct Noting<'s>(&'s Several, Mutex<Vec<String>>);
+
+impl Blobs for Noting<'_> {
+    fn open(&self, blob: &Blob) -> io::Result<Box<dyn Read + Send + '_>> {
+        if blob.is_manifest {
+            self.1.lock().unwrap().push(blob.digest.clone());
+        }
+        Ok(Box::new(fs::File::open(self.0.0.path().join("blobs").join(blob.digest.replace(':', "/")))?))
+    }
+}
+
+#[test]
+fn of_several_platforms_one_manifest_is_asked_for_and_once() {
+    let several = Several::new();
+    let (own, other) = (several.image("own"), several.image("other"));
+    let manifests = [platform(&other, "arm64", ""), platform(&own, "amd64", ""), platform(&other, "riscv64", "")];
+    let index = json!({"schemaVersion": 2, "manifests": manifests}).to_string();
+    let noting = Noting(&several, Mutex::default());
+    let image = Image::of_blobs("x", (index.as_bytes(), None), &noting, &options(None)).unwrap();
+    assert_eq!(image.config.variables["WHO"], "own");
+    assert_eq!(*noting.1.lock().unwrap(), [own["digest"].as_str().unwrap()]);
+    // An artifact is no image, whatever platform it says.
+    let layer = several.put(b"{}", "application/vnd.dev.cosign.simplesigning.v1+json");
+    let artifact = several.manifest(&json!({}), "application/vnd.oci.empty.v1+json", &layer);
+    several.index(&json!([platform(&artifact, "amd64", ""), own]));
+    assert_eq!(several.who(""), "own");
+}
+
 #[test]
 fn what_belongs_to_an_image_is_none() {
     let several = Several::new();
@@ -201,6 +232,11 @@ fn files_that_are_no_images_are_named() {
     };
     let xz = said(archive(&put(folder.path(), "x.tar.xz", b"\xfd7zXZ\0\0\0")));
     assert!(xz.contains("compressed with xz") && xz.contains("xz -d"), "{xz}");
+    // A frame that is to be skipped may come first.
+    let skipped = b"\x50\x2a\x4d\x18\0\0\0\0";
+    let skipped = [&skipped[..], &Packed::Zstd.pack(&Layer::default().file("a", "").tar())].concat();
+    let skipped = said(archive(&put(folder.path(), "x.tar.zst", &skipped)));
+    assert!(skipped.contains("neither index.json nor manifest.json"), "{skipped}");
     let export = Layer::default().file("etc/os-release", "ID=debian\n").tar();
     let export = said(archive(&put(folder.path(), "x.tar", &export)));
     assert!(export.contains("docker export") && export.contains("docker save"), "{export}");
