@@ -12,7 +12,7 @@ use crate::lock::Lock;
 use crate::matrix::schema::TorchImageRow;
 use crate::python::{MarkerEnv, Platform, PythonVersion, Requirement};
 use crate::version::Pep440;
-use crate::version::pep440::{Operator, local_label};
+use crate::version::pep440::{Operator, local_label, meets};
 
 /// The base has a torch, and pip or the lock another one.
 pub const BASE: Lint = Lint {
@@ -84,7 +84,7 @@ impl Base<'_> {
     /// Whether what is asked for is there already, or may be.
     fn has(&self, asked: &Requirement) -> bool {
         match &self.version {
-            Some(version) => meets(asked, version),
+            Some(version) => meets(&asked.specifiers, version),
             // A build of its own is no release: a pin of one is never met, bounds may be.
             None => {
                 !asked.specifiers.iter().any(|one| matches!(one.operator(), Operator::Equal | Operator::ExactEqual))
@@ -173,7 +173,7 @@ fn locked(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
                 let labelled = format!("{}+{}", target.torch, target.variant).parse::<Pep440>().ok();
                 labelled.into_iter().chain([target.torch.clone()])
             });
-            if versions.any(|version| meets(asked, &version)) {
+            if versions.any(|version| meets(&asked.specifiers, &version)) {
                 continue;
             }
             let name = file.raw(span);
@@ -241,11 +241,6 @@ fn written(file: &Dockerfile<'_>, label: &str) -> Option<Range<usize>> {
     find("/whl/").or_else(|| find("+")).map(|at| at..at + label.len())
 }
 
-/// Whether a version will do; its label does not count where none is asked for (PEP 440).
-fn meets(asked: &Requirement, version: &Pep440) -> bool {
-    asked.specifiers.contains(version) || asked.specifiers.contains(&version.clone().without_local())
-}
-
 /// Whether a requirement is for the machines that an image runs on.
 fn applies(asked: &Requirement) -> bool {
     let python = PythonVersion { major: 3, minor: 11, free_threaded: false };
@@ -257,7 +252,8 @@ fn has(lock: &Lock, version: Option<&Pep440>) -> bool {
     version.is_some_and(|version| lock.targets.iter().any(|target| target.torch == version.clone().without_local()))
 }
 
-fn releases(lock: &Lock) -> String {
+/// The torch of each target, for people.
+pub(super) fn releases(lock: &Lock) -> String {
     let all: Vec<String> = lock.targets.iter().map(|target| format!("{} for {}", target.torch, target.name)).collect();
     format!("torch {}", all.join(", "))
 }
