@@ -193,8 +193,6 @@ fn index(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
     if !installs.any(|install| install.index.is_some() || !install.extra.is_empty() || install.of("torch").is_some()) {
         return Ok(Vec::new());
     }
-    let indexes = &context.matrix.index()?.indexes;
-    let folders: Vec<&str> = indexes.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0)).collect();
     let known = labels(context)?;
     let numbers: Vec<u32> = known.iter().filter_map(|label| label.strip_prefix("cu")?.parse().ok()).collect();
     let (Some(least), Some(most)) = (numbers.iter().min(), numbers.iter().max()) else { return Ok(Vec::new()) };
@@ -203,9 +201,9 @@ fn index(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
         let number = label.strip_prefix("cu").and_then(|number| number.parse::<u32>().ok());
         number.is_some_and(|number| (least..=most).contains(&&number)) && known.iter().all(|one| one != label)
     };
-    let of_url = |url: &str| {
-        let folder = folders.iter().find_map(|folder| url.strip_prefix(&format!("{folder}/whl/")));
-        folder.map(|label| label.trim_end_matches('/').to_owned())
+    let of_urls = |urls: &mut dyn Iterator<Item = &String>| -> Result<Vec<String>, Failure> {
+        let rest = urls.map(|url| torch::beside_indexes(url, context.matrix)).collect::<Result<Vec<_>, _>>()?;
+        Ok(rest.into_iter().flatten().map(|label| label.trim_end_matches('/').to_owned()).collect())
     };
     let mut findings: Vec<Diagnostic> = Vec::new();
     for stage in &file.stages {
@@ -214,9 +212,9 @@ fn index(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
             let at = || torch.map_or_else(|| stage.image.span.clone(), |(_, span)| span.clone());
             let of_pin =
                 torch.and_then(|(asked, _)| asked.specifiers.iter().find_map(|one| local_label(one.version())));
-            let alone =
-                install.index.iter().filter_map(|url| of_url(url)).chain(of_pin).map(|label| (label, Severity::Error));
-            let besides = install.extra.iter().filter_map(|url| of_url(url)).map(|label| (label, Severity::Warning));
+            let alone = of_urls(&mut install.index.iter())?.into_iter().chain(of_pin);
+            let alone = alone.map(|label| (label, Severity::Error));
+            let besides = of_urls(&mut install.extra.iter())?.into_iter().map(|label| (label, Severity::Warning));
             for (label, severity) in alone.chain(besides).filter(|(label, _)| never_was(label)) {
                 let place = file.lines.span(Some(written(file, &label).unwrap_or_else(at)));
                 if findings.iter().any(|finding| finding.evidence.first() == Some(&place)) {
