@@ -57,13 +57,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let (root, kind, path) = root(args)?;
     let files = Files::of(&root);
     let ask = |program: &str, arguments: &[&str]| asking::ask(program, arguments);
-    let here = Here {
-        ask: &ask,
-        variables: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect(),
-        processor: std::env::consts::ARCH,
-    };
+    let here = Here { ask: &ask, variables: environment::own(), processor: std::env::consts::ARCH };
     let facts = Facts::read(&files, (kind == "machine").then_some(&here));
     if let Some(to) = &args.capture {
         written(to, &files)?;

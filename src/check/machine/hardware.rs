@@ -130,7 +130,7 @@ fn memory(context: &Context<'_>) -> Line {
     for gpu in &smi.value.gpus {
         with_ecc += usize::from(gpu.field("ecc") == Some("Enabled"));
         let number = |field: &str| gpu.field(field).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        let errors = number("uncorrectable-dram") + number("uncorrectable-sram");
+        let errors = number("uncorrectable-dram").saturating_add(number("uncorrectable-sram"));
         let at = format!("{} at {}", gpu.name, gpu.address);
         if gpu.field("remap-failure") == Some("Yes") {
             let seen = Evidence::observed(how, "remapped_row_failure: Yes");

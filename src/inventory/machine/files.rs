@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::reading::Reading;
 use crate::inventory::{FileKind, Look, Root, Unresolved, shown};
@@ -120,13 +120,28 @@ impl<'r> Files<'r> {
 
     /// The file without links that a path leads to, of which nothing is read.
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {
-        let file = self.root.resolve(Path::new(path)).ok()?;
+        let path = Path::new(path);
+        let file = self.root.resolve(path).ok()?;
         let look = self.root.look(&file).ok().filter(|look| look.kind == FileKind::File)?;
-        if file != Path::new(path) {
+        if path.components().any(|part| part == Component::ParentDir) {
+            // It leads there only over folders that are there.
+            path.ancestors().for_each(|step| self.note_step(step));
+        } else if file != path {
             self.note(path, Given::Link(file.clone()));
         }
         self.note(&file, Given::Named(look.kind, look.mode));
         Some(file)
+    }
+
+    /// Remembers a step of a way that goes back (`..`), in the folder in which it is.
+    fn note_step(&self, step: &Path) {
+        let (Some(folder), Some(name)) = (step.parent(), step.file_name()) else { return };
+        let (Ok(folder), Ok(leads_to)) = (self.root.resolve(folder), self.root.resolve(step)) else { return };
+        let Ok(look) = self.root.look(&leads_to) else { return };
+        if folder.join(name) != leads_to {
+            self.note(folder.join(name), Given::Link(leads_to.clone()));
+        }
+        self.note(leads_to, Given::Named(look.kind, look.mode));
     }
 
     /// Remembers what came from elsewhere under a path of its own.
