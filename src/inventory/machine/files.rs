@@ -32,6 +32,7 @@ pub(super) enum Given {
 /// The files of a machine.
 pub struct Files<'r> {
     root: &'r Root,
+    /// What a captured tree says could not be read when it was made, and why.
     unread: BTreeMap<String, String>,
     given: RefCell<BTreeMap<PathBuf, Given>>,
 }
@@ -159,11 +160,6 @@ impl<'r> Files<'r> {
         self.note(path, Given::Unread(why.to_owned()));
     }
 
-    /// Why a path could not be read when a captured tree was made.
-    pub fn was_unread(&self, path: &str) -> Option<&str> {
-        self.unread.get(path).map(String::as_str)
-    }
-
     /// All that was given so far.
     pub(super) fn given(&self) -> BTreeMap<PathBuf, Given> {
         self.given.borrow().clone()
@@ -179,7 +175,7 @@ impl<'r> Files<'r> {
     }
 
     fn failed<T>(&self, path: &str, error: Unresolved) -> Reading<T> {
-        match (error, self.was_unread(path)) {
+        match (error, self.unread.get(path)) {
             (Unresolved::Missing, Some(why)) => {
                 self.unread(path, why);
                 Reading::unread(path, why)
