@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -63,14 +63,21 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     mark(&metadata);
     let length = metadata.len();
     // Some files below /proc say that they are empty, and a file may grow while it is read.
-    if length <= limit {
-        let mut bytes = Vec::with_capacity(length as usize + 1);
-        file.take(limit + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 <= limit {
-            return Ok(bytes);
-        }
-    }
-    Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {} KiB", limit >> 10)))
+    if length > limit { Err(too_large(limit)) } else { within(file, length, limit) }
+}
+
+/// What there is to read, at most `limit` bytes; about `length` are expected.
+///
+/// # Errors
+/// What cannot be read, and [`ErrorKind::FileTooLarge`].
+pub fn within(from: impl Read, length: u64, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length as usize + 1);
+    from.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 <= limit { Ok(bytes) } else { Err(too_large(limit)) }
+}
+
+fn too_large(limit: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {} KiB", limit >> 10))
 }
 
 /// What is no regular file, with its article.
@@ -109,12 +116,18 @@ pub fn text(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// As [`text`].
 pub fn text_within(path: &Path, limit: u64) -> Result<String, Failure> {
-    let bytes = read(path, limit).map_err(|error| unread(path, &error))?;
+    decoded(read(path, limit).map_err(|error| unread(path, &error))?, &path.display().to_string())
+}
+
+/// Bytes as text; `shown` is where they are from.
+///
+/// # Errors
+/// What is no UTF-8.
+pub fn decoded(bytes: Vec<u8>, shown: &str) -> Result<String, Failure> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        let shown = path.display();
-        let place = Evidence::observed(shown.to_string(), format!("line {line}, byte {at} of the file"));
+        let place = Evidence::observed(shown, format!("line {line}, byte {at} of the file"));
         let problem = Diagnostic::error(NOT_TEXT, format!("{shown} is not UTF-8 text"), place);
         Failure::unanswerable(problem.fix("save it as UTF-8, or name another file"))
     })?;

@@ -5,10 +5,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
+use crate::child::{self, Bounds, Trouble};
 use crate::file;
 use crate::render::{Fault, Task};
 
@@ -19,7 +21,9 @@ const SECONDS: u64 = 10;
 /// Megabytes of address space, the program itself included.
 const MEGABYTES: u64 = 512;
 /// Bytes of an answer: the largest file that is read again, each sign escaped as JSON has it at worst.
-const MOST_SAID: u64 = 6 * file::LARGEST;
+const MOST_SAID: usize = 6 * file::LARGEST as usize;
+/// On a machine that is busy, its time on a processor takes longer.
+const BOUNDS: Bounds = Bounds { patience: Duration::from_secs(12 * SECONDS), largest: MOST_SAID };
 
 /// Whether this process is to render a template, as its arguments say.
 pub fn is_asked() -> bool {
@@ -53,41 +57,22 @@ pub fn answer() -> std::io::Result<()> {
 pub fn render(task: &Task<'_>) -> Result<String, Fault> {
     let fault = |message: String| Fault { in_base: false, line: None, message };
     let too_long = || fault(format!("it makes more than {} MB of text", file::LARGEST >> 20));
-    let (said, status) =
-        ask(task).map_err(|error| fault(format!("the process that renders it cannot be used: {error}")))?;
-    if said.len() as u64 > MOST_SAID {
-        return Err(too_long());
-    }
-    if !status.success() {
+    let input = serde_json::to_vec(task).map_err(|error| fault(format!("its values cannot be handed on: {error}")))?;
+    // Names this very file, also where another release was put in its place.
+    let said = child::ask(Command::new("/proc/self/exe").arg(ARGUMENT), &input, BOUNDS, &|_| false);
+    let said = said.map_err(|trouble| match trouble {
+        Trouble::TooMuch => too_long(),
+        Trouble::TooLong => fault(format!("it takes more than {} seconds", BOUNDS.patience.as_secs())),
+        Trouble::Start(error) | Trouble::Lost(error) => {
+            fault(format!("the process that renders it cannot be used: {error}"))
+        }
+    })?;
+    if let Some(status) = said.status.filter(|status| !status.success()) {
         return Err(fault(why(status)));
     }
-    let rendered: Result<String, Fault> = serde_json::from_slice(&said)
+    let rendered: Result<String, Fault> = serde_json::from_slice(&said.bytes)
         .map_err(|error| fault(format!("the process that renders it gave no answer: {error}")))?;
     rendered.and_then(|text| if text.len() as u64 > file::LARGEST { Err(too_long()) } else { Ok(text) })
-}
-
-/// What the process says, and how it ended.
-fn ask(task: &Task<'_>) -> std::io::Result<(Vec<u8>, ExitStatus)> {
-    // Names this very file, also where another release was put in its place.
-    let mut process = Command::new("/proc/self/exe")
-        .arg(ARGUMENT)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    if let Some(mut input) = process.stdin.take() {
-        // One that has ended reads nothing; how it ended tells more.
-        let _ = input.write_all(&serde_json::to_vec(task)?);
-    }
-    let mut said = Vec::new();
-    if let Some(output) = process.stdout.take() {
-        output.take(MOST_SAID + 1).read_to_end(&mut said)?;
-    }
-    // What it has left to say is not heard.
-    if said.len() as u64 > MOST_SAID {
-        let _ = process.kill();
-    }
-    Ok((said, process.wait()?))
 }
 
 fn why(status: ExitStatus) -> String {

@@ -56,12 +56,6 @@ fn read(path: &Path) -> Result<Lock, Failure> {
 }
 
 fn parse(from: impl Read, name: &str, path: &Path) -> Result<Lock, Failure> {
-    let mut bytes = Vec::new();
-    let failed = |error: io::Error| file::unread(path, &error);
-    from.take(file::LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > file::LARGEST {
-        return Err(failed(io::ErrorKind::FileTooLarge.into()));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
-    Lock::parse(&text, name)
+    let bytes = file::within(from, 0, file::LARGEST).map_err(|error| file::unread(path, &error))?;
+    Lock::parse(&file::decoded(bytes, name)?, name)
 }

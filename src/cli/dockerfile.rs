@@ -57,16 +57,14 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     if target.image.is_none() {
         usual_image(&mut target, globals)?;
     }
-    let text = match &args.template {
-        Some(file) => {
-            let text = file::text(file)?;
-            render(&lock, &target, &path, dockerfile::Template { name: &file.display().to_string(), text: &text })?
-        }
-        None => render(&lock, &target, &path, dockerfile::Template::default())?,
-    };
+    let own = args.template.as_ref().map(|file| Ok((file.display().to_string(), file::text(file)?)));
+    let own: Option<(String, String)> = own.transpose()?;
+    let template =
+        own.as_ref().map_or_else(Default::default, |(name, text)| dockerfile::Template { name: name.as_str(), text });
+    let text = render(&lock, &target, &path, template)?;
     digests(&target, args, globals)?;
     if args.check {
-        let others = || others(&lock, &target, &path, args, globals);
+        let others = || others(&lock, &target, &path, template, globals);
         return check(&text, &target.name, others, args, globals);
     }
     output::made(globals, &text)?;
@@ -105,8 +103,7 @@ pub fn usual_image(target: &mut Target, globals: &Globals) -> Result<(), Failure
 }
 
 fn render(lock: &Lock, target: &Target, path: &Path, template: dockerfile::Template<'_>) -> Result<String, Failure> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    dockerfile::render(lock, target, &name, template)
+    dockerfile::render(lock, target, &input::lock_name(path), template)
 }
 
 /// Says which images have no digest, or fails for them.
@@ -136,12 +133,9 @@ fn others(
     lock: &Lock,
     target: &Target,
     path: &Path,
-    args: &Args,
+    template: dockerfile::Template<'_>,
     globals: &Globals,
 ) -> Result<Vec<(String, String)>, Failure> {
-    let text = args.template.as_ref().map(|file| file::text(file)).transpose()?;
-    let name = args.template.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
-    let template = text.as_deref().map_or_else(Default::default, |text| dockerfile::Template { name: &name, text });
     let matrix = globals.matrix()?;
     let others = lock.targets.iter().filter(|other| other.name != target.name);
     let made = others.filter_map(|other| {

@@ -96,19 +96,30 @@ impl Args {
     /// What is given besides the lock, each for some formats alone.
     fn given(&self) -> Vec<Given> {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        let made = |format: Format| matches!(format, Format::File(_));
-        let shapes =
-            |flag, opt, value| Given { flag, value, takes: Box::new(move |format| format.takes().contains(&opt)) };
+        let made: fn(Format) -> bool = |format| matches!(format, Format::File(_));
+        let given = |flag, variable, value, takes: fn(Format) -> bool| Given {
+            flag,
+            variable: Some(variable),
+            value,
+            takes: Box::new(takes),
+        };
+        let shapes = |flag, variable, opt, value| Given {
+            flag,
+            variable,
+            value,
+            takes: Box::new(move |format| format.takes().contains(&opt)),
+        };
+        let gpus = self.gpus.map(|gpus| gpus.to_string());
         vec![
-            Given { flag: "--pyproject", value: path(&self.pyproject), takes: Box::new(|format| format == Format::Uv) },
-            Given { flag: "--wheels", value: self.wheels.clone(), takes: Box::new(|format| format == Format::Pylock) },
-            Given { flag: "--template", value: path(&self.template), takes: Box::new(made) },
-            shapes("--image", Opt::Image, self.image.clone()),
-            shapes("--gpus", Opt::Gpus, self.gpus.map(|gpus| gpus.to_string())),
-            shapes("--constraint", Opt::Constraint, self.constraint.clone()),
-            shapes("--dockerfile", Opt::Dockerfile, self.dockerfile.clone()),
-            shapes("--folder", Opt::Folder, self.folder.clone()),
-            shapes("-- COMMAND", Opt::Command, self.command.first().cloned()),
+            given("--pyproject", "GPULOCK_PYPROJECT", path(&self.pyproject), |format| format == Format::Uv),
+            given("--wheels", "GPULOCK_WHEELS", self.wheels.clone(), |format| format == Format::Pylock),
+            given("--template", "GPULOCK_EXPORT_TEMPLATE", path(&self.template), made),
+            shapes("--image", Some("GPULOCK_IMAGE"), Opt::Image, self.image.clone()),
+            shapes("--gpus", Some("GPULOCK_GPUS"), Opt::Gpus, gpus),
+            shapes("--constraint", Some("GPULOCK_CONSTRAINT"), Opt::Constraint, self.constraint.clone()),
+            shapes("--dockerfile", Some("GPULOCK_DOCKERFILE"), Opt::Dockerfile, self.dockerfile.clone()),
+            shapes("--folder", Some("GPULOCK_FOLDER"), Opt::Folder, self.folder.clone()),
+            shapes("-- COMMAND", None, Opt::Command, self.command.first().cloned()),
         ]
     }
 
@@ -148,7 +159,7 @@ fn embedded(format: Format) -> Result<Template<'static>, Failure> {
 fn file(args: &Args, globals: &Globals, lock: &Lock, lock_path: &Path) -> Result<Answer, Failure> {
     let text = args.template.as_ref().map(|path| file::text(path)).transpose()?;
     let name = args.template.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    let lock_name = lock_path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let lock_name = input::lock_name(lock_path);
     let beside = Beside {
         options: args.options(globals, lock_path)?,
         template: text.as_deref().map(|text| Template { name: &name, text }),

@@ -167,6 +167,11 @@ pub fn read(place: &Place, flags: &Flags) -> Result<Input, Failure> {
     Ok(Input { manifest, lock: place.lock.clone().unwrap_or(beside), one_off: false })
 }
 
+/// The name of a lock's file, as generated files call it.
+pub fn lock_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Where the lock is, for commands that need nothing else.
 pub fn lock_path(place: &Place) -> PathBuf {
     if let Some(lock) = &place.lock {

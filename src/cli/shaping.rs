@@ -9,6 +9,8 @@ use crate::render::Format;
 pub struct Given {
     /// Its name.
     pub flag: &'static str,
+    /// The variable that stands for it.
+    pub variable: Option<&'static str>,
     /// What was given.
     pub value: Option<String>,
     /// Whether it shapes a format.
@@ -20,10 +22,9 @@ pub struct Given {
 /// # Errors
 /// Names the formats that take it.
 pub fn effective(given: &[Given], format: Format) -> Result<(), Failure> {
-    for Given { flag, value, takes } in given {
+    for Given { flag, variable, value, takes } in given {
         let Some(value) = value.as_ref().filter(|_| !takes(format)) else { continue };
-        let variable = format!("GPULOCK_{}", flag.trim_start_matches('-').to_uppercase().replace('-', "_"));
-        if std::env::var_os(variable).is_some_and(|set| set == **value) {
+        if variable.and_then(std::env::var_os).is_some_and(|set| set == **value) {
             continue;
         }
         let others: Vec<&str> = Format::all().filter(|format| takes(*format)).map(Format::name).collect();

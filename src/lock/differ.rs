@@ -2,7 +2,7 @@
 
 use super::model::{Lock, Target};
 use crate::manifest::{self, Manifest};
-use crate::version::Specifiers;
+use crate::version::pep440::meets;
 
 impl Lock {
     /// What the manifest asks otherwise than the lock holds: a path as [`Manifest::place`] takes it, and a sentence.
@@ -113,9 +113,4 @@ fn beside(manifest: &Manifest, locked: &Target, all: &mut Vec<(String, String)>)
             all.push((String::new(), format!("{key} {asked} is asked for in [image], and the lock has {locked}")));
         }
     }
-}
-
-/// Whether a locked version will do; its local label does not count where none is asked for (PEP 440).
-fn meets(asked: &Specifiers, version: &crate::version::Pep440) -> bool {
-    asked.contains(version) || asked.contains(&version.clone().without_local())
 }

@@ -107,6 +107,11 @@ impl ImageFacts {
         self.pythons.torches.iter().find(|row| row.names.iter().any(|name| name == repository))
     }
 
+    /// Whether a repository is nvidia/cuda where NVIDIA itself keeps it.
+    pub fn is_nvidias_cuda(&self, repository: &str) -> bool {
+        self.cuda.names.iter().any(|name| name == repository)
+    }
+
     /// Whether a repository is one of images that certainly have no torch: of CUDA, a bare system or Python.
     pub fn is_without_torch(&self, repository: &str) -> bool {
         let name = repository.strip_prefix("docker.io/").unwrap_or(repository);

@@ -36,13 +36,18 @@ pub fn brands(class: Option<GpuClass>) -> &'static [&'static str] {
     }
 }
 
+/// Whether these variables have the container runtime ask for nothing.
+pub fn is_disabled(variables: &BTreeMap<String, String>) -> bool {
+    const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+    variables.get("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&value.as_str()))
+}
+
 /// The requirements of an image with these variables, each by the name of its variable.
 pub fn requirements(variables: &BTreeMap<String, String>) -> Vec<(&str, String)> {
-    const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
-    let set = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
-    if set("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&value)) {
+    if is_disabled(variables) {
         return Vec::new();
     }
+    let set = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
     let named = variables
         .iter()
         .filter(|(name, _)| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK"));

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::options::Options;
 use super::{quote, requirements};
 use crate::lock::{Code, Image, Lock, Reference, SLIM, Target, Tier};
+use crate::matrix::requirement;
 use crate::python::PythonVersion;
 use crate::version::{Capability, Driver};
 
@@ -267,8 +268,7 @@ fn needed(target: &Target) -> Option<Driver> {
 fn starting(target: &Target) -> Option<Driver> {
     let needed = needed(target);
     let asks = target.image.as_ref().is_some_and(|image| image.flavor != SLIM && image.requires.is_some());
-    let is_told_otherwise =
-        ["NVIDIA_REQUIRE_CUDA", "NVIDIA_DISABLE_REQUIRE"].iter().any(|name| target.env.contains_key(*name));
+    let is_told_otherwise = target.env.contains_key("NVIDIA_REQUIRE_CUDA") || requirement::is_disabled(&target.env);
     match target.driver.tier {
         None | Some(Tier::Native) if asks && !is_told_otherwise => target.driver.native.clone().max(needed),
         _ => needed,

@@ -42,6 +42,8 @@ pub struct FileFormat {
     pub needs_image: bool,
     /// Whether it builds upon the image that the lock names.
     pub on_image: bool,
+    /// Whether a carriage return at the end of a line becomes part of a value or of a command.
+    pub carriage_returns: bool,
     /// Why it cannot hold a variable of `[env]`, by its name and value; `None` when it can.
     pub refuses: fn(&str, &str) -> Option<&'static str>,
 }
@@ -57,6 +59,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[],
         needs_image: false,
         on_image: false,
+        carriage_returns: false,
         refuses: quote::conda_refuses,
     },
     FileFormat {
@@ -68,6 +71,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[],
         needs_image: false,
         on_image: false,
+        carriage_returns: true,
         refuses: quote::dotenv_refuses,
     },
     FileFormat {
@@ -79,6 +83,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Image, Opt::Gpus, Opt::Command],
         needs_image: false,
         on_image: false,
+        carriage_returns: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -90,6 +95,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Image, Opt::Dockerfile],
         needs_image: false,
         on_image: false,
+        carriage_returns: false,
         refuses: quote::substituted,
     },
     FileFormat {
@@ -101,6 +107,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Image, Opt::Gpus, Opt::Command],
         needs_image: true,
         on_image: false,
+        carriage_returns: false,
         refuses: quote::k8s_refuses,
     },
     FileFormat {
@@ -112,6 +119,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[],
         needs_image: false,
         on_image: false,
+        carriage_returns: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -123,6 +131,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Image, Opt::Gpus, Opt::Constraint, Opt::Command],
         needs_image: false,
         on_image: false,
+        carriage_returns: true,
         refuses: quote::bash_refuses,
     },
     FileFormat {
@@ -134,6 +143,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[],
         needs_image: false,
         on_image: true,
+        carriage_returns: true,
         refuses: quote::definition_refuses,
     },
     FileFormat {
@@ -145,6 +155,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Folder],
         needs_image: false,
         on_image: false,
+        carriage_returns: false,
         refuses: holds_any,
     },
     FileFormat {
@@ -156,6 +167,7 @@ pub static FILES: &[FileFormat] = &[
         takes: &[Opt::Folder],
         needs_image: false,
         on_image: false,
+        carriage_returns: false,
         refuses: holds_any,
     },
 ];

@@ -102,12 +102,14 @@ pub fn judge(name: &str, text: &str, origin: &Origin<'_>) -> Option<Diagnostic> 
     Some(problem.fix(fix()))
 }
 
-/// Formats in which a carriage return at the end of a line becomes part of a value or of a command.
-const CARRIAGE_RETURNS_COUNT: [&str; 3] = ["export apptainer", "export env", "export slurm"];
+/// The format that a command exports.
+fn exported(command: &str) -> Option<Format> {
+    command.strip_prefix("export ")?.parse().ok()
+}
 
 /// A file that is what the lock gives but for the ends of its lines.
 pub(super) fn other_ends(name: &str, text: &str, command: &str) -> Diagnostic {
-    let counts = CARRIAGE_RETURNS_COUNT.contains(&command);
+    let counts = matches!(exported(command), Some(Format::File(format)) if format.carriage_returns);
     let follows =
         if counts { ": each becomes part of what its line says" } else { ", and is otherwise what the lock gives" };
     let message = format!("{name} has carriage returns at the ends of its lines{follows}");
@@ -152,8 +154,7 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
             _ => Ok(texts),
         };
     }
-    let format: Option<Format> = header.command.strip_prefix("export ").and_then(|format| format.parse().ok());
-    let format = format.ok_or(Refused::Command)?;
+    let format = exported(header.command).ok_or(Refused::Command)?;
     let wheels = wheels(text);
     let template = match format {
         Format::File(format) => Some(template(header, format.template(), origin)?),
@@ -172,8 +173,8 @@ fn rendered(name: &str, text: &str, header: Header<'_>, origin: &Origin<'_>) -> 
     let named = |target: &&Target| header.target.is_some_and(|name| quote::comment(&target.name) == name);
     let target = origin.lock.targets.iter().find(named).map(|target| &*target.name).or(header.target);
     let lock = if format.is_on_image() { origin.with_images } else { origin.lock };
-    let text = super::render_for(format, origin.lock, super::choose(lock, target)?, &beside)?;
-    Ok(vec![(target.or_else(|| Some(&*origin.lock.targets.first()?.name)).unwrap_or_default().to_owned(), text)])
+    let chosen = super::choose(lock, target)?;
+    Ok(vec![(chosen.name.clone(), super::render_for(format, origin.lock, chosen, &beside)?)])
 }
 
 /// The template that a file was written by: the embedded one, or another that is at hand.
@@ -266,7 +267,7 @@ fn anew(name: &str, header: Header<'_>, nearest: Option<&str>, origin: &Origin<'
         let template = template.map_or_else(String::new, |name| format!(" --template {name}"));
         format!("`gpulock {command}{target}{template}{}{flags}`", origin.place)
     };
-    let embedded = match header.command.strip_prefix("export ").and_then(|format| format.parse().ok()) {
+    let embedded = match exported(header.command) {
         Some(Format::File(format)) => format.template(),
         _ => dockerfile::EMBEDDED,
     };

@@ -150,7 +150,7 @@ fn refused_variables(
 /// Why a template fails: where it copies the lock into an image, whose files take no quotes, by a name that needs some, the
 /// name is what is to be changed. Else the fault of the template.
 fn lock_name(copies: bool, name: &str, fault: Diagnostic) -> Diagnostic {
-    if !copies || quote::is_word(name) || !fault.message.contains(&format!("{name:?} is not the ")) {
+    if !copies || quote::is_word(name) || !fault.message.contains(&quote::not_word(name)) {
         return fault;
     }
     let message = format!("the lock is named {name:?}, which cannot be copied into an image by that name");

@@ -35,7 +35,8 @@ impl Template<'_> {
     ) -> Result<String, Diagnostic> {
         let task = Task { base: embedded.name.into(), base_text: embedded.text.into(), text: self.text.into(), values };
         let rendered = task.render_apart().and_then(|text| {
-            let lost = blocks::lost(self.text, embedded.name, embedded.text).filter(|_| self.text != embedded.text);
+            let is_own = self.text != embedded.text;
+            let lost = is_own.then(|| blocks::lost(self.text, embedded.name, embedded.text)).flatten();
             lost.map_or(Ok(text), Err)
         });
         rendered.map_err(|fault| self.explain(&fault, embedded.name, command))

@@ -12,6 +12,11 @@ pub fn to_set(specifiers: &Specifiers) -> Ranges<Pep440> {
     specifiers.iter().fold(Ranges::full(), |set, one| set.intersection(&specifier_set(one)))
 }
 
+/// Whether a version will do; its local label does not count where none is asked for.
+pub fn meets(asked: &Specifiers, version: &Pep440) -> bool {
+    asked.contains(version) || asked.contains(&version.clone().without_local())
+}
+
 fn specifier_set(specifier: &Specifier) -> Ranges<Pep440> {
     let version = specifier.version();
     let with_locals = || Ranges::from_range_bounds(version.clone()..=highest_local(version));

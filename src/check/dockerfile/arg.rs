@@ -164,7 +164,7 @@ fn is_named(arg: &Arg, file: &Dockerfile<'_>) -> bool {
         let body = file.raw(&instruction.body);
         // Its own declarations are no use; what another ARG takes from it is one.
         match instruction.keyword.as_str() {
-            "ARG" => body.match_indices('$').any(|(at, _)| mentions(&body[at..], &arg.name)),
+            "ARG" => takes(body, &arg.name),
             _ => mentions(body, &arg.name),
         }
     })

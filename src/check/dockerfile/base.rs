@@ -201,14 +201,15 @@ fn floating(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnost
     Ok(findings)
 }
 
-/// Where NVIDIA keeps nvidia/cuda; other registries keep what they have.
-const CUDA_NAMES: [&str; 3] = ["nvidia/cuda", "docker.io/nvidia/cuda", "nvcr.io/nvidia/cuda"];
+/// What to do about a tag that names no release.
+const NAME_A_RELEASE: &str = "name a release, such as nvidia/cuda:12.8.1-runtime-ubuntu22.04";
 
 /// The tag of a stage's nvidia/cuda, where that was removed.
 fn gone<'m>(stage: &Stage, context: &Context<'m>) -> Result<Option<&'m GoneTagRow>, Failure> {
     let (name, tag) = stage.repository();
-    let is_it = CUDA_NAMES.contains(&name) && stage.parent.is_none() && !stage.image.text.contains(['@', '$']);
-    Ok(if is_it { context.matrix.image()?.gone(tag.unwrap_or("latest")) } else { None })
+    let images = context.matrix.image()?;
+    let is_it = images.is_nvidias_cuda(name) && stage.parent.is_none() && !stage.image.text.contains(['@', '$']);
+    Ok(if is_it { images.gone(tag.unwrap_or("latest")) } else { None })
 }
 
 /// A tag that names a CUDA minor alone, where those were removed.
@@ -219,10 +220,11 @@ fn minor_gone(
     context: &Context<'_>,
 ) -> Result<Option<Diagnostic>, Failure> {
     let (name, _) = stage.repository();
-    let is_it = CUDA_NAMES.contains(&name) && !stage.image.text.contains('@');
+    let images = context.matrix.image()?;
+    let is_it = images.is_nvidias_cuda(name) && !stage.image.text.contains('@');
     let minor = base.cuda.to_string();
     let is_alone = base.tag.split('-').next() == Some(&*minor);
-    let row = context.matrix.image()?.gone_minor(base.cuda);
+    let row = images.gone_minor(base.cuda);
     Ok(row.filter(|_| is_it && is_alone).map(|row| {
         let message =
             format!("nvidia/cuda has no tags of CUDA {minor} without a patch release any more: it cannot be pulled");
@@ -230,30 +232,28 @@ fn minor_gone(
         let fact = Evidence::fact(format!("tags such as {} were removed", base.tag), &row.source);
         let fix = match &row.successor {
             Some(successor) => format!("build on {name}:{}", base.tag.replacen(&minor, &successor.to_string(), 1)),
-            None => "name a release, such as nvidia/cuda:12.8.1-runtime-ubuntu22.04".to_owned(),
+            None => NAME_A_RELEASE.to_owned(),
         };
         Diagnostic::error(DELETED.code, message, place).and(fact).fix(fix)
     }))
 }
 
 fn deleted(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
+    let images = context.matrix.image()?;
     let mut findings = Vec::new();
     for stage in &file.stages {
         if let Some(row) = gone(stage, context)? {
             let message = format!("nvidia/cuda has no tag `{}` any more: it cannot be pulled", row.tag);
             let place = file.lines.span(Some(stage.image.span.clone()));
             let fact = Evidence::fact(format!("nvidia/cuda:{} was removed", row.tag), &row.source);
-            let fix = "name a release, such as nvidia/cuda:12.8.1-runtime-ubuntu22.04";
-            findings.push(Diagnostic::error(DELETED.code, message, place).and(fact).fix(fix));
+            findings.push(Diagnostic::error(DELETED.code, message, place).and(fact).fix(NAME_A_RELEASE));
         }
         let Some(base) = cuda_base(stage) else { continue };
         findings.extend(minor_gone(stage, &base, file, context)?);
-        let Some(row) = base.release.as_ref().and_then(|release| context.matrix.image().ok()?.deleted(release)) else {
-            continue;
-        };
+        let Some(row) = base.release.as_ref().and_then(|release| images.deleted(release)) else { continue };
         // A digest may be held by a mirror; other registries keep what they have.
         let (name, _) = stage.repository();
-        if stage.image.text.contains('@') || !CUDA_NAMES.contains(&name) {
+        if stage.image.text.contains('@') || !images.is_nvidias_cuda(name) {
             continue;
         }
         let there = base.tag.replacen(&row.cuda.to_string(), &row.successor.to_string(), 1);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::other_torch::releases;
 use super::read::Dockerfile;
 use super::{Context, Lint, torch};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
@@ -152,12 +153,10 @@ fn hashes(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
                 continue;
             }
             let words = torch.map_or("torch".into(), |torch| torch.words());
-            let locked: Vec<String> =
-                lock.targets.iter().map(|target| format!("{} for {}", target.torch, target.name)).collect();
             let message = format!(
                 "{words} is installed by name, though there is a lock: neither its version nor its file is the lock's"
             );
-            let seen = Evidence::observed("the lock", format!("torch {}", locked.join(", ")));
+            let seen = Evidence::observed("the lock", releases(lock));
             let place = file.lines.span(Some(span.clone()));
             findings.push(Diagnostic::warning(HASHES.code, message, place).and(seen).fix(
                 "`gpulock export requirements -o requirements.txt`, and `pip install --require-hashes -r requirements.txt` \

@@ -12,7 +12,7 @@ use crate::lock::Lock;
 use crate::matrix::schema::TorchImageRow;
 use crate::python::{MarkerEnv, Platform, PythonVersion, Requirement};
 use crate::version::Pep440;
-use crate::version::pep440::{Operator, local_label};
+use crate::version::pep440::{Operator, local_label, meets};
 
 /// The base has a torch, and pip or the lock another one.
 pub const BASE: Lint = Lint {
@@ -84,7 +84,7 @@ impl Base<'_> {
     /// Whether what is asked for is there already, or may be.
     fn has(&self, asked: &Requirement) -> bool {
         match &self.version {
-            Some(version) => meets(asked, version),
+            Some(version) => meets(&asked.specifiers, version),
             // A build of its own is no release: a pin of one is never met, bounds may be.
             None => {
                 !asked.specifiers.iter().any(|one| matches!(one.operator(), Operator::Equal | Operator::ExactEqual))
@@ -173,7 +173,7 @@ fn locked(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
                 let labelled = format!("{}+{}", target.torch, target.variant).parse::<Pep440>().ok();
                 labelled.into_iter().chain([target.torch.clone()])
             });
-            if versions.any(|version| meets(asked, &version)) {
+            if versions.any(|version| meets(&asked.specifiers, &version)) {
                 continue;
             }
             let name = file.raw(span);
@@ -193,8 +193,6 @@ fn index(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
     if !installs.any(|install| install.index.is_some() || !install.extra.is_empty() || install.of("torch").is_some()) {
         return Ok(Vec::new());
     }
-    let indexes = &context.matrix.index()?.indexes;
-    let folders: Vec<&str> = indexes.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0)).collect();
     let known = labels(context)?;
     let numbers: Vec<u32> = known.iter().filter_map(|label| label.strip_prefix("cu")?.parse().ok()).collect();
     let (Some(least), Some(most)) = (numbers.iter().min(), numbers.iter().max()) else { return Ok(Vec::new()) };
@@ -203,9 +201,9 @@ fn index(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
         let number = label.strip_prefix("cu").and_then(|number| number.parse::<u32>().ok());
         number.is_some_and(|number| (least..=most).contains(&&number)) && known.iter().all(|one| one != label)
     };
-    let of_url = |url: &str| {
-        let folder = folders.iter().find_map(|folder| url.strip_prefix(&format!("{folder}/whl/")));
-        folder.map(|label| label.trim_end_matches('/').to_owned())
+    let of_urls = |urls: &mut dyn Iterator<Item = &String>| -> Result<Vec<String>, Failure> {
+        let rest = urls.map(|url| torch::beside_indexes(url, context.matrix)).collect::<Result<Vec<_>, _>>()?;
+        Ok(rest.into_iter().flatten().map(|label| label.trim_end_matches('/').to_owned()).collect())
     };
     let mut findings: Vec<Diagnostic> = Vec::new();
     for stage in &file.stages {
@@ -214,9 +212,9 @@ fn index(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
             let at = || torch.map_or_else(|| stage.image.span.clone(), |(_, span)| span.clone());
             let of_pin =
                 torch.and_then(|(asked, _)| asked.specifiers.iter().find_map(|one| local_label(one.version())));
-            let alone =
-                install.index.iter().filter_map(|url| of_url(url)).chain(of_pin).map(|label| (label, Severity::Error));
-            let besides = install.extra.iter().filter_map(|url| of_url(url)).map(|label| (label, Severity::Warning));
+            let alone = of_urls(&mut install.index.iter())?.into_iter().chain(of_pin);
+            let alone = alone.map(|label| (label, Severity::Error));
+            let besides = of_urls(&mut install.extra.iter())?.into_iter().map(|label| (label, Severity::Warning));
             for (label, severity) in alone.chain(besides).filter(|(label, _)| never_was(label)) {
                 let place = file.lines.span(Some(written(file, &label).unwrap_or_else(at)));
                 if findings.iter().any(|finding| finding.evidence.first() == Some(&place)) {
@@ -241,11 +239,6 @@ fn written(file: &Dockerfile<'_>, label: &str) -> Option<Range<usize>> {
     find("/whl/").or_else(|| find("+")).map(|at| at..at + label.len())
 }
 
-/// Whether a version will do; its label does not count where none is asked for (PEP 440).
-fn meets(asked: &Requirement, version: &Pep440) -> bool {
-    asked.specifiers.contains(version) || asked.specifiers.contains(&version.clone().without_local())
-}
-
 /// Whether a requirement is for the machines that an image runs on.
 fn applies(asked: &Requirement) -> bool {
     let python = PythonVersion { major: 3, minor: 11, free_threaded: false };
@@ -257,7 +250,8 @@ fn has(lock: &Lock, version: Option<&Pep440>) -> bool {
     version.is_some_and(|version| lock.targets.iter().any(|target| target.torch == version.clone().without_local()))
 }
 
-fn releases(lock: &Lock) -> String {
+/// The torch of each target, for people.
+pub(super) fn releases(lock: &Lock) -> String {
     let all: Vec<String> = lock.targets.iter().map(|target| format!("{} for {}", target.torch, target.name)).collect();
     format!("torch {}", all.join(", "))
 }

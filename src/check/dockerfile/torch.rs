@@ -117,6 +117,13 @@ enum Variant {
     Unknown,
 }
 
+/// What follows the folder in which PyTorch's indexes lie side by side (`cu126/torch`), for an address in it.
+pub(super) fn beside_indexes<'u>(url: &'u str, matrix: &Matrix) -> Result<Option<&'u str>, Failure> {
+    let folders = matrix.index()?.indexes.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0));
+    let mut rest = folders.filter_map(|folder| url.strip_prefix(folder)?.strip_prefix("/whl/"));
+    Ok(rest.next())
+}
+
 fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
     if let Some(backend) = &install.backend {
         return Ok(if is_label(backend) { Variant::Labelled(backend.clone()) } else { Variant::Unknown });
@@ -138,16 +145,14 @@ fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
         if beside {
             return Ok(Variant::Labelled("cpu".into()));
         }
-        let folders = known.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0));
-        let is_cuda = folders.into_iter().any(|folder| url.starts_with(&format!("{folder}/whl/cu")));
+        let is_cuda = beside_indexes(url, matrix)?.is_some_and(|rest| rest.starts_with("cu"));
         Ok(if is_cuda { Variant::Cuda } else { Variant::Unknown })
     };
     let index = install.index.as_ref().map_or(Ok(Variant::Default), |url| of(url))?;
     // A folder of builds with one label, such as `whl/cu111/torch_stable.html`.
     if let Some(link) = install.links.first() {
-        let folders = matrix.index()?.indexes.iter().filter_map(|row| Some(row.url.rsplit_once("/whl/")?.0));
-        let mut rest = folders.filter_map(|folder| link.strip_prefix(folder)?.strip_prefix("/whl/"));
-        let label = rest.next().and_then(|rest| rest.split('/').next()).filter(|label| is_label(label));
+        let rest = beside_indexes(link, matrix)?;
+        let label = rest.and_then(|rest| rest.split('/').next()).filter(|label| is_label(label));
         let alone = install.extra.is_empty() && matches!(index, Variant::Default);
         return Ok(label.filter(|_| alone).map_or(Variant::Unknown, |label| Variant::Labelled(label.to_owned())));
     }

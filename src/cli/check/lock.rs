@@ -21,21 +21,23 @@ pub fn judge(
     matrix: &Matrix,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let lines = Lines::new(source);
-    let problem = |message: String, place: Option<usize>| {
-        let place = lines.span(place.map(|at| at..at + source.text[at..].lines().next().map_or(0, str::len)));
+    let line =
+        |at: Option<usize>| lines.span(at.map(|at| at..at + source.text[at..].lines().next().map_or(0, str::len)));
+    let start = |target: &Target| source.text.find(&format!("\nname = {:?}\n", target.name)).unwrap_or_default();
+    let problem = |message: String, at: Option<usize>| {
+        let place = line(at);
         Diagnostic::error(EDITED, message, place).about(source.name).fix(ANEW)
     };
     let mut findings: Vec<Diagnostic> = input::seal(lock, source.name).into_iter().collect();
     for finding in &mut findings {
         // Beside what was seen, since that says more than the line.
         let at = source.text.find("\ncontent = ").map(|at| at + 1);
-        if let Some(at) = at {
-            let place = lines.span(Some(at..at + source.text[at..].lines().next().map_or(0, str::len)));
-            finding.evidence.insert(0, place);
+        if at.is_some() {
+            finding.evidence.insert(0, line(at));
         }
     }
     for target in &lock.targets {
-        let start = source.text.find(&format!("\nname = {:?}\n", target.name)).unwrap_or_default();
+        let start = start(target);
         for (key, word, locked, brought) in stack(target, matrix)? {
             if locked != brought {
                 let message = format!(
@@ -50,7 +52,7 @@ pub fn judge(
     // Of the facts that it was made from; others may say otherwise.
     if lock.matrix == matrix.files().digest() {
         for target in &lock.targets {
-            let start = source.text.find(&format!("\nname = {:?}\n", target.name)).unwrap_or_default();
+            let start = start(target);
             for (word, locked, known) in drivers(target, matrix)? {
                 let name = &target.name;
                 let message =

@@ -214,6 +214,9 @@ impl Project {
         for path in &args.templates {
             templates.push((path.display().to_string(), file::text(path)?));
         }
+        if files.generated.is_empty() && files.pinned.is_empty() {
+            return Ok(());
+        }
         let mut whole = lock.clone();
         for target in &mut whole.targets {
             // Without any image there is no Dockerfile, and nothing to say of one.
@@ -221,7 +224,7 @@ impl Project {
                 *target = with_image;
             }
         }
-        let lock_name = self.lock_path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let lock_name = input::lock_name(&self.lock_path);
         let place = args.place.flags();
         let templates = &templates;
         let origin = generated::Origin { lock, with_images: &whole, lock_name: &lock_name, templates, place: &place };

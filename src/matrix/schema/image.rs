@@ -38,6 +38,8 @@ pub struct OsRow {
 pub struct CudaImageFile {
     /// Name of the repository: `nvidia/cuda`.
     pub repository: String,
+    /// The names under which NVIDIA keeps it.
+    pub names: Vec<String>,
     /// What may stand in a tag for how much of CUDA the image holds.
     #[serde(rename = "flavor")]
     pub flavors: Vec<FlavorRow>,

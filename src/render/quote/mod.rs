@@ -25,7 +25,7 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     });
     environment.add_filter("word", |text: String| match is_word(&text) {
         true => Ok(text),
-        false => Err(refused(format!("{text:?} is not the word of letters, digits and `. _ + ; -`"))),
+        false => Err(refused(not_word(&text))),
     });
     environment.add_filter("bash", |text: String| job::bash(&text));
     environment.add_filter("definition", |text: String| job::definition(&text));
@@ -40,6 +40,11 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
 /// Whether a text needs quotes nowhere.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._+;-".contains(c))
+}
+
+/// Why a text is refused that is no such word.
+pub(super) fn not_word(text: &str) -> String {
+    format!("{text:?} is not the word of letters, digits and `. _ + ; -`")
 }
 
 /// Text of a comment: what some reader takes for the end of a line, or does not take at all, is escaped.

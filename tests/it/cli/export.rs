@@ -155,7 +155,7 @@ fn options_without_effect_are_refused() {
         .says(&["--template has no effect on uv", "conda, env"]);
     // A variable is for all commands of a job.
     let mut command = place.command(&["export", "requirements"]);
-    command.env("GPULOCK_IMAGE", "a:1").env("GPULOCK_GPUS", "2");
+    command.env("GPULOCK_IMAGE", "a:1").env("GPULOCK_GPUS", "2").env("GPULOCK_EXPORT_TEMPLATE", "mine.j2");
     super::program::Ran::of(command.output().unwrap()).code(0);
 }
 

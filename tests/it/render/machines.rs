@@ -95,7 +95,11 @@ fn the_base_image_asks_for_a_driver_too() {
     lock.targets[0].image = Some(gpulock::lock::choose_image(&lock.targets[0], &ask, &matrix).unwrap().0);
     let target = |lock: &mut gpulock::lock::Lock, tier, variable: Option<&str>| {
         lock.targets[0].driver.tier = tier;
-        lock.targets[0].env = variable.into_iter().map(|name| (name.to_owned(), "1".to_owned())).collect();
+        lock.targets[0].env = variable
+            .into_iter()
+            .filter_map(|text| text.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
     };
     use gpulock::lock::Tier;
     for (tier, variable, driver) in [
@@ -103,8 +107,10 @@ fn the_base_image_asks_for_a_driver_too() {
         (None, None, "570.26"),
         // The lock is for machines with an older one.
         (Some(Tier::MinorVersion), None, "525.60.13"),
-        (Some(Tier::Native), Some("NVIDIA_DISABLE_REQUIRE"), "525.60.13"),
-        (Some(Tier::Native), Some("NVIDIA_REQUIRE_CUDA"), "525.60.13"),
+        (Some(Tier::Native), Some("NVIDIA_DISABLE_REQUIRE=1"), "525.60.13"),
+        // The runtime takes that for a no.
+        (Some(Tier::Native), Some("NVIDIA_DISABLE_REQUIRE=false"), "570.26"),
+        (Some(Tier::Native), Some("NVIDIA_REQUIRE_CUDA=1"), "525.60.13"),
     ] {
         target(&mut lock, tier, variable);
         for name in ["compose", "k8s", "devcontainer"] {
