@@ -16,7 +16,7 @@ use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::machine::{Facts, Files, Here, capture};
 use crate::inventory::{Root, shown};
 use crate::lock::{self, Lock};
-use crate::manifest::{self, Check, Target};
+use crate::manifest::{self, Target};
 use crate::matrix::Matrix;
 use crate::render;
 use crate::report::doctor::{Report, human, json};
@@ -56,14 +56,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let matrix = globals.matrix()?;
     let (root, kind, path) = root(args)?;
     let files = Files::of(&root);
-    let ask = |program: &str, arguments: &[&str]| asking::ask(program, arguments);
-    let here = Here {
-        ask: &ask,
-        variables: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect(),
-        processor: std::env::consts::ARCH,
-    };
+    let here = Here { ask: &asking::ask, variables: environment::own(), processor: std::env::consts::ARCH };
     let facts = Facts::read(&files, (kind == "machine").then_some(&here));
     if let Some(to) = &args.capture {
         written(to, &files)?;
@@ -85,7 +78,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let mut skipped = Vec::new();
     lines.push(match environment {
         Ok(path) => {
-            let judging = Judging { args, globals, matrix: &matrix, lock: lock.as_ref(), checks: &checks };
+            let judging = Judging { args, globals, matrix: &matrix, lock: lock.as_ref() };
             let target = match context.target() {
                 Some(target) => of_lock(target)?,
                 None => this_machine(&facts, &gpus),
@@ -197,7 +190,6 @@ struct Judging<'a> {
     globals: &'a Globals,
     matrix: &'a Matrix,
     lock: Option<&'a Lock>,
-    checks: &'a BTreeMap<String, Check>,
 }
 
 impl Judging<'_> {
@@ -205,8 +197,6 @@ impl Judging<'_> {
     fn environment(&self, path: &Path, target: &Target, facts: &Facts) -> (Line, Vec<(&'static str, String)>) {
         const TOPIC: &str = "Python environment";
         let name = shown(path);
-        let mut checks = self.checks.clone();
-        checks.retain(|code, _| crate::check::is_of_environments(code));
         let judged = environment::judge(Question {
             subject: path,
             lock: self.lock,

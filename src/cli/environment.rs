@@ -193,6 +193,13 @@ pub fn print(
     output::write(globals, &text)
 }
 
+/// The variables of this process, without those that are no UTF-8.
+pub fn own() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
 /// A target that says nothing.
 pub fn blank() -> Target {
     Target {

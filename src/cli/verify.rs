@@ -81,9 +81,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         None => running::choose(args.subject.as_deref(), &args.processes, &matrix)?,
     };
     let variables = match processes {
-        _ if run.is_some() => std::env::vars().chain(args.variables.iter().cloned()).collect(),
+        _ if run.is_some() => environment::own().into_iter().chain(flags).collect(),
         // They are what the process was started with.
-        Some(_) => args.variables.iter().cloned().collect(),
+        Some(_) => flags,
         None => variables(args, manifest.as_ref()),
     };
     let ignored = ignored_variables(&variables).filter(|_| run.is_none() && processes.is_none());

@@ -6,15 +6,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::machine::{self, Ask, Files, PciDevice, Reading, Smi};
-use super::{Root, shown};
+use super::machine::{self, Ask, Files, PciDevice};
+use super::{Root, loader};
 use crate::diag::Evidence;
 use crate::matrix::schema::PciFile;
 use crate::python::{Platform, PythonVersion};
 use crate::version::{Driver, Glibc};
 
-/// Larger ones are no C library, in bytes.
-const LARGEST: u64 = 64 << 20;
+/// Where a C library lies; the first that there is counts.
+const LIBRARIES: [&str; 6] =
+    ["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
 
 /// A fact and how it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,20 +45,21 @@ pub struct Host {
 pub fn read(root: &Path, processor: &str, pci: &PciFile, ask: Ask<'_>) -> Host {
     let root = Root::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
     let files = Files::of(&root);
-    let mut driver = known(machine::module::version(&files));
+    let mut driver = machine::module::version(&files).fact().cloned();
     let mut gpus = distinct(machine::pci::models(&files));
     if gpus.is_empty() {
-        gpus.extend(known(machine::system::jetson(&files)).filter(|board| board.value != machine::system::SOME_JETSON));
+        let board = machine::system::jetson(&files);
+        gpus.extend(board.fact().filter(|board| board.value != machine::system::SOME_JETSON).cloned());
     }
     if driver.is_none() || gpus.is_empty() {
         // Where the driver's files are hidden (WSL, some containers) its own tool still answers.
         let smi = machine::smi::asked(ask);
-        let names = |smi: &Smi| smi.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
         if let Some(smi) = smi.fact() {
             let version = smi.value.driver.as_ref().and_then(|text| text.parse().ok());
             driver = driver.or(version.map(|value: Driver| Fact { seen: smi.seen.clone(), value }));
             if gpus.is_empty() {
-                let named = names(&smi.value).into_iter().map(|value| Fact { seen: smi.seen.clone(), value });
+                let named = smi.value.gpus.iter();
+                let named = named.map(|gpu| Fact { value: gpu.name.clone(), seen: smi.seen.clone() });
                 gpus = distinct(named.collect());
             }
         }
@@ -70,7 +72,7 @@ pub fn read(root: &Path, processor: &str, pci: &PciFile, ask: Ask<'_>) -> Host {
             |device: &PciDevice| Some(Fact { value: pci.device(device.device)?.0.to_owned(), seen: device.seen() });
         gpus = distinct(on_bus.filter_map(product).collect());
     }
-    let (platform, glibc) = (platform(processor), glibc(&root));
+    let (platform, glibc) = (platform(processor), loader::glibc(&root, LIBRARIES));
     Host { driver, gpus, platform, glibc, python: python(ask) }
 }
 
@@ -80,38 +82,9 @@ fn distinct(gpus: Vec<Fact<String>>) -> Vec<Fact<String>> {
     gpus.into_iter().filter(|gpu| !gpu.value.is_empty() && seen.insert(gpu.value.clone())).collect()
 }
 
-fn known<T>(reading: Reading<T>) -> Option<Fact<T>> {
-    match reading {
-        Reading::Is(fact) => Some(fact),
-        Reading::Absent(_) | Reading::Unread { .. } => None,
-    }
-}
-
 fn platform(machine: &str) -> Option<Fact<Platform>> {
     let value = Platform::ALL.into_iter().find(|platform| platform.machine() == machine)?;
     cfg!(target_os = "linux").then(|| Fact { value, seen: Evidence::observed("processor", machine) })
-}
-
-/// The C library of the first folder that has one.
-fn glibc(root: &Root) -> Option<Fact<Glibc>> {
-    const FOLDERS: [&str; 6] =
-        ["lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64", "usr/lib64", "usr/lib", "lib"];
-    FOLDERS.iter().find_map(|folder| {
-        let path = Path::new("/").join(folder).join("libc.so.6");
-        let value = release(&root.read(&path, LARGEST).ok()?)?;
-        let seen = Evidence::observed(shown(&path), format!("release version {value}"));
-        Some(Fact { value, seen })
-    })
-}
-
-/// The C library names itself in its text: `GNU C Library (...) stable release version 2.36.`
-pub(super) fn release(libc: &[u8]) -> Option<Glibc> {
-    const OWN: &[u8] = b"GNU C Library";
-    const BEFORE: &[u8] = b"release version ";
-    let own = memchr::memmem::find(libc, OWN)?;
-    let after = own + memchr::memmem::find(&libc[own..], BEFORE)? + BEFORE.len();
-    let version = libc[after..].iter().copied().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').collect();
-    String::from_utf8(version).ok()?.trim_end_matches('.').parse().ok()
 }
 
 /// The interpreter says its version, and whether it is built without the global lock.

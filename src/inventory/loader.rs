@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::host::{self, Fact};
+use super::host::Fact;
 use super::ldcache::Cache;
 use super::{Root, Trouble, TroubleKind, Unresolved, shown};
 use crate::diag::Evidence;
@@ -132,14 +132,24 @@ impl Loader {
     }
 }
 
-/// The version of the C library that the loader would find first.
-fn glibc(root: &Root, defaults: &[PathBuf]) -> Option<Fact<Glibc>> {
-    defaults.iter().find_map(|folder| {
-        let path = folder.join("libc.so.6");
-        let value = host::release(&root.read(&path, LIMIT).ok()?)?;
+/// The version of the C library that is found first in these folders.
+pub(super) fn glibc(root: &Root, folders: impl IntoIterator<Item = impl AsRef<Path>>) -> Option<Fact<Glibc>> {
+    folders.into_iter().find_map(|folder| {
+        let path = folder.as_ref().join("libc.so.6");
+        let value = release(&root.read(&path, LIMIT).ok()?)?;
         let seen = Evidence::observed(shown(&path), format!("release version {value}"));
         Some(Fact { value, seen })
     })
+}
+
+/// The C library names itself in its text: `GNU C Library (...) stable release version 2.36.`
+fn release(libc: &[u8]) -> Option<Glibc> {
+    const OWN: &[u8] = b"GNU C Library";
+    const BEFORE: &[u8] = b"release version ";
+    let own = memchr::memmem::find(libc, OWN)?;
+    let after = own + memchr::memmem::find(&libc[own..], BEFORE)? + BEFORE.len();
+    let version = libc[after..].iter().copied().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').collect();
+    String::from_utf8(version).ok()?.trim_end_matches('.').parse().ok()
 }
 
 /// The list of folders that is built into ld.so: `/lib64/`, `/usr/lib64/`, each with its closing zero (elf/dl-load.c,

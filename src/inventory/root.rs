@@ -20,8 +20,8 @@ use crate::elf::ReadAt as _;
 const LINKS: usize = 40;
 /// Longer paths do not exist under Linux, in bytes (PATH_MAX).
 const LONGEST: usize = 4096;
-/// Opening must not wait for a writer, should a file have become a pipe meanwhile (O_NONBLOCK).
-const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
+/// Opening must not wait for a writer, should a file have become a pipe meanwhile, nor reading for more (O_NONBLOCK).
+pub(super) const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
 
 /// A folder that is `/` to what lies in it, `/` itself for this machine, or the files of an image.
 #[derive(Debug)]

@@ -81,10 +81,7 @@ impl EnvVarFacts {
         const SHORTEST: usize = 12;
         /// With more mistakes, it is another name.
         const MOST: usize = 2;
-        // Those of other families are nobody's here, and far from all.
-        const FAMILIES: [&str; 3] = ["NCCL", "TORCH", "PYTORCH"];
-        let is_one = FAMILIES.iter().any(|family| mistakes(name.split('_').next().unwrap_or_default(), family) <= 1);
-        if name.len() < SHORTEST || !is_one {
+        if name.len() < SHORTEST {
             return None;
         }
         let spelled = self.file.spelled.iter().flat_map(|row| {
@@ -96,6 +93,12 @@ impl EnvVarFacts {
             row.names.iter().flat_map(|(old, new)| [old.as_str(), new.as_str()]).map(one)
         });
         let rows: Vec<(&str, VariableReader, &str)> = spelled.chain(renamed).collect();
+        // Those of other families are nobody's here, and far from all.
+        let family = name.split('_').next().unwrap_or_default();
+        let is_family = |known: &str| mistakes(family, known.split('_').next().unwrap_or_default()) <= 1;
+        if !rows.iter().any(|row| is_family(row.0)) {
+            return None;
+        }
         if rows.iter().any(|row| row.0 == name) || self.is_known(name) || self.unread(name).is_some() {
             return None;
         }

@@ -396,6 +396,20 @@ impl<'d> DiagnosticJson<'d> {
     }
 }
 
+/// What a report is about.
+#[derive(Serialize)]
+pub(super) struct SubjectJson<'r> {
+    pub(super) kind: &'r str,
+    pub(super) path: &'r str,
+}
+
+/// A rule that could not run.
+#[derive(Serialize)]
+pub(super) struct SkippedJson<'r> {
+    pub(super) code: &'r str,
+    pub(super) reason: &'r str,
+}
+
 /// Indented, with a line feed at the end. Strings and numbers always serialise.
 pub(super) fn text(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"

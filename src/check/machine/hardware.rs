@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Context, HELD, Layer, Line, MEMORY, MISSING, SeenGpu, THROTTLED, XID};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::machine::{Reading, SmiGpu};
+use crate::inventory::machine::{PciDevice, Reading, SmiGpu, Xid, reading};
 
 const LAYER: Layer = Layer::Hardware;
 
@@ -59,9 +59,10 @@ fn gpus(context: &Context<'_>) -> Line {
         }
         return Line::unread(LAYER, "GPUs", devices, "no NVIDIA GPU on the PCI bus");
     }
-    let how = match context.gpus.iter().any(|gpu| gpu.driver.is_some()) || system.jetson.fact().is_none() {
-        true if devices.value().is_some_and(|devices| devices.iter().any(|device| device.is_gpu())) => devices.how(),
-        _ => crate::inventory::machine::reading::how(&context.gpus[0].seen),
+    // Where there is one on the bus, all are from there.
+    let how = match devices.value().is_some_and(|devices| devices.iter().any(PciDevice::is_gpu)) {
+        true => devices.how(),
+        false => reading::how(&context.gpus[0].seen),
     };
     Line::judged(LAYER, "GPUs", counted(context.gpus), how, held(context))
 }
@@ -130,7 +131,7 @@ fn memory(context: &Context<'_>) -> Line {
     for gpu in &smi.value.gpus {
         with_ecc += usize::from(gpu.field("ecc") == Some("Enabled"));
         let number = |field: &str| gpu.field(field).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        let errors = number("uncorrectable-dram") + number("uncorrectable-sram");
+        let errors = number("uncorrectable-dram").saturating_add(number("uncorrectable-sram"));
         let at = format!("{} at {}", gpu.name, gpu.address);
         if gpu.field("remap-failure") == Some("Yes") {
             let seen = Evidence::observed(how, "remapped_row_failure: Yes");
@@ -164,19 +165,19 @@ fn faults(context: &Context<'_>) -> Result<Line, Failure> {
     let Reading::Is(logged) = faults else {
         return Ok(Line::unread(LAYER, TOPIC, faults, "no log of the kernel is here"));
     };
-    let mut numbers: BTreeMap<u32, Vec<&crate::inventory::machine::Xid>> = BTreeMap::new();
+    let mut numbers: BTreeMap<u32, Vec<&Xid>> = BTreeMap::new();
     for fault in &logged.value {
         numbers.entry(fault.number).or_default().push(fault);
     }
     let known = context.matrix.message()?;
-    let finding = |(number, faults): (&u32, &Vec<&crate::inventory::machine::Xid>)| {
-        let last = faults.last()?;
-        let times = if faults.len() == 1 { "once".to_owned() } else { format!("{} times", faults.len()) };
+    let finding = |(number, same): (&u32, &Vec<&Xid>)| {
+        let last = same.last()?;
+        let times = if same.len() == 1 { "once".to_owned() } else { format!("{} times", same.len()) };
         let row = known.answer("Xid", *number);
         let meaning = row.map_or_else(String::new, |row| format!(" ({})", row.title));
         let message = format!("the driver logged Xid {number} {times}, last at {}{meaning}", last.address);
         let line = format!("NVRM: Xid ({}): {number}, {}", last.address, last.text);
-        let finding = XID.found(message, Evidence::observed(faults_how(context), line)).about(format!("Xid {number}"));
+        let finding = XID.found(message, Evidence::observed(faults.how(), line)).about(format!("Xid {number}"));
         let is_remark = row.is_some_and(|row| row.machine_is_well);
         let finding = if is_remark { Diagnostic { severity: Severity::Note, ..finding } } else { finding };
         Some(match row {
@@ -189,8 +190,4 @@ fn faults(context: &Context<'_>) -> Result<Line, Failure> {
     let findings: Vec<Diagnostic> = numbers.iter().filter_map(finding).collect();
     let text = if findings.is_empty() { "none logged".to_owned() } else { format!("{} logged", logged.value.len()) };
     Ok(Line::judged(LAYER, TOPIC, text, faults.how(), findings))
-}
-
-fn faults_how(context: &Context<'_>) -> String {
-    context.facts.faults.how().to_owned()
 }

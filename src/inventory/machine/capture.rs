@@ -4,7 +4,7 @@
 //! there.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use tar::{Builder, EntryType, Header};
 
@@ -31,6 +31,10 @@ pub fn write(files: &Files<'_>, to: impl Write) -> io::Result<Vec<String>> {
     let mut list = Vec::new();
     for (path, what) in &given {
         let Ok(inside) = path.strip_prefix("/") else { continue };
+        // An archive has no such paths; what they lead to is there under its own.
+        if inside.as_os_str().is_empty() || inside.components().any(|part| part == Component::ParentDir) {
+            continue;
+        }
         let mut header = Header::new_gnu();
         header.set_mtime(0);
         header.set_mode(0o644);

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::reading::Reading;
 use crate::inventory::{FileKind, Look, Root, Unresolved, shown};
@@ -32,6 +32,7 @@ pub(super) enum Given {
 /// The files of a machine.
 pub struct Files<'r> {
     root: &'r Root,
+    /// What a captured tree says could not be read when it was made, and why.
     unread: BTreeMap<String, String>,
     given: RefCell<BTreeMap<PathBuf, Given>>,
 }
@@ -120,13 +121,28 @@ impl<'r> Files<'r> {
 
     /// The file without links that a path leads to, of which nothing is read.
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {
-        let file = self.root.resolve(Path::new(path)).ok()?;
+        let path = Path::new(path);
+        let file = self.root.resolve(path).ok()?;
         let look = self.root.look(&file).ok().filter(|look| look.kind == FileKind::File)?;
-        if file != Path::new(path) {
+        if path.components().any(|part| part == Component::ParentDir) {
+            // It leads there only over folders that are there.
+            path.ancestors().for_each(|step| self.note_step(step));
+        } else if file != path {
             self.note(path, Given::Link(file.clone()));
         }
         self.note(&file, Given::Named(look.kind, look.mode));
         Some(file)
+    }
+
+    /// Remembers a step of a way that goes back (`..`), in the folder in which it is.
+    fn note_step(&self, step: &Path) {
+        let (Some(folder), Some(name)) = (step.parent(), step.file_name()) else { return };
+        let (Ok(folder), Ok(leads_to)) = (self.root.resolve(folder), self.root.resolve(step)) else { return };
+        let Ok(look) = self.root.look(&leads_to) else { return };
+        if folder.join(name) != leads_to {
+            self.note(folder.join(name), Given::Link(leads_to.clone()));
+        }
+        self.note(leads_to, Given::Named(look.kind, look.mode));
     }
 
     /// Remembers what came from elsewhere under a path of its own.
@@ -144,11 +160,6 @@ impl<'r> Files<'r> {
         self.note(path, Given::Unread(why.to_owned()));
     }
 
-    /// Why a path could not be read when a captured tree was made.
-    pub fn was_unread(&self, path: &str) -> Option<&str> {
-        self.unread.get(path).map(String::as_str)
-    }
-
     /// All that was given so far.
     pub(super) fn given(&self) -> BTreeMap<PathBuf, Given> {
         self.given.borrow().clone()
@@ -164,7 +175,7 @@ impl<'r> Files<'r> {
     }
 
     fn failed<T>(&self, path: &str, error: Unresolved) -> Reading<T> {
-        match (error, self.was_unread(path)) {
+        match (error, self.unread.get(path)) {
             (Unresolved::Missing, Some(why)) => {
                 self.unread(path, why);
                 Reading::unread(path, why)

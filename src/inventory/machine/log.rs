@@ -7,12 +7,11 @@ use std::path::Path;
 
 use super::files::Files;
 use super::reading::Reading;
+use crate::inventory::root::NONBLOCK;
 
 const KMSG: &str = "/dev/kmsg";
 /// Where syslog keeps what the kernel says: Debian's and Red Hat's file.
 const FILES: [&str; 2] = ["/var/log/kern.log", "/var/log/messages"];
-/// Reading `/dev/kmsg` must not wait for more (O_NONBLOCK).
-const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0x4 };
 /// A record is smaller, in bytes (kernel/printk/printk.c, `PRINTK_MESSAGE_MAX`), and the ring holds fewer.
 const RECORD: usize = 8 << 10;
 const MOST_RECORDS: usize = 1 << 18;

@@ -119,11 +119,7 @@ impl Facts {
 fn smi(files: &Files<'_>, here: Option<&Here<'_>>) -> Reading<Smi> {
     let read = match here {
         Some(here) => smi::asked(here.ask),
-        None => match files.peek(SMI) {
-            Reading::Is(text) => smi::parsed(&text.value, SMI),
-            Reading::Absent(what) => Reading::Absent(what),
-            Reading::Unread { what, why } => Reading::Unread { what, why },
-        },
+        None => files.peek(SMI).then(|text| smi::parsed(&text.value, SMI)),
     };
     // What is kept of it is what was read, and no more.
     match &read {

@@ -24,8 +24,12 @@ fn line(files: &Files<'_>) -> Reading<String> {
 
 /// The version of the module that runs.
 pub(in crate::inventory) fn version(files: &Files<'_>) -> Reading<Driver> {
+    version_of(files, line(files))
+}
+
+fn version_of(files: &Files<'_>, line: Reading<String>) -> Reading<Driver> {
     // `NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed ..`, or `NVIDIA UNIX Open Kernel Module for x86_64  570.26  ..`.
-    let version = line(files).and_then(|line| {
+    let version = line.and_then(|line| {
         line.split_whitespace().find_map(|word| word.contains('.').then(|| word.parse().ok()).flatten())
     });
     version.or(|| files.text(MODULE).and_then(|text| text.parse().ok()))
@@ -33,7 +37,9 @@ pub(in crate::inventory) fn version(files: &Files<'_>) -> Reading<Driver> {
 
 /// `release` is that of the kernel, where it is known.
 pub(super) fn read(files: &Files<'_>, release: Option<&str>) -> Module {
-    let open = line(files).and_then(|line| line.contains("Kernel Module").then(|| line.contains("Open Kernel Module")));
+    let line = line(files);
+    let version = version_of(files, line.clone());
+    let open = line.and_then(|line| line.contains("Kernel Module").then(|| line.contains("Open Kernel Module")));
     let installed = match release {
         Some(release) => {
             let is_nvidia = |line: &str| {
@@ -48,5 +54,5 @@ pub(super) fn read(files: &Files<'_>, release: Option<&str>) -> Module {
         }
         None => Reading::Absent("/proc/sys/kernel/osrelease".into()),
     };
-    Module { version: version(files), open, installed }
+    Module { version, open, installed }
 }

@@ -39,37 +39,30 @@ impl PciDevice {
         self.class >> 8 == 0x0680
     }
 
-    /// The file that says its number.
-    pub fn how(&self) -> String {
-        format!("{FOLDER}/{}", self.address)
-    }
-
     /// What was seen of it.
     pub fn seen(&self) -> Evidence {
-        Evidence::observed(self.how(), format!("vendor 0x10de, device {:#06x}, class {:#08x}", self.device, self.class))
+        let numbers = format!("vendor 0x10de, device {:#06x}, class {:#08x}", self.device, self.class);
+        Evidence::observed(format!("{FOLDER}/{}", self.address), numbers)
     }
 }
 
 pub(in crate::inventory) fn read(files: &Files<'_>) -> Reading<Vec<PciDevice>> {
-    let names = match files.names(FOLDER) {
-        Reading::Is(names) => names.value,
-        Reading::Absent(what) => return Reading::Absent(what),
-        Reading::Unread { what, why } => return Reading::Unread { what, why },
-    };
-    let devices: Vec<PciDevice> = names.into_iter().filter_map(|address| device(files, address)).collect();
-    let fact = format!("{} devices of vendor 0x10de", devices.len());
-    Reading::of(devices, FOLDER, &fact)
+    files.names(FOLDER).then(|names| {
+        let devices: Vec<PciDevice> = names.value.into_iter().filter_map(|address| device(files, address)).collect();
+        let fact = format!("{} devices of vendor 0x10de", devices.len());
+        Reading::of(devices, FOLDER, &fact)
+    })
 }
 
 fn device(files: &Files<'_>, address: String) -> Option<PciDevice> {
-    let vendor = files.root().read(format!("{FOLDER}/{address}/vendor").as_ref(), 64).ok()?;
+    let path = format!("{FOLDER}/{address}/vendor");
+    let vendor = files.root().read(path.as_ref(), 64).ok()?;
     if vendor.trim_ascii() != NVIDIA.as_bytes() {
         return None;
     }
-    let text = |name: &str| files.text(&format!("{FOLDER}/{address}/{name}"));
-    let _ = text("vendor");
+    files.keep(&path, &format!("{NVIDIA}\n"));
     let number = |name: &str| {
-        let text = text(name);
+        let text = files.text(&format!("{FOLDER}/{address}/{name}"));
         u32::from_str_radix(text.value()?.strip_prefix("0x")?, 16).ok()
     };
     let device = u16::try_from(number("device")?).ok()?;
@@ -88,7 +81,7 @@ pub(in crate::inventory) fn models(files: &Files<'_>) -> Vec<Fact<String>> {
 
 /// `Model: NVIDIA A100-SXM4-80GB` and `Device Minor: 0`.
 fn driven(files: &Files<'_>, address: &str) -> (Option<Fact<String>>, Option<u32>) {
-    let wanted = |line: &str| ["Model:", "Device Minor:", "Bus Location:"].iter().any(|key| line.starts_with(key));
+    let wanted = |line: &str| ["Model:", "Device Minor:"].iter().any(|key| line.starts_with(key));
     let path = format!("{DRIVEN}/{address}/information");
     let Reading::Is(text) = files.lines(&path, wanted) else { return (None, None) };
     let field = |key: &str| text.value.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);

@@ -56,16 +56,21 @@ impl<T> Reading<T> {
         }
     }
 
-    /// A fact that follows from this one; absent where `then` gives nothing.
-    pub fn and_then<U>(self, then: impl FnOnce(T) -> Option<U>) -> Reading<U> {
+    /// What `then` makes of a known fact.
+    pub fn then<U>(self, then: impl FnOnce(Fact<T>) -> Reading<U>) -> Reading<U> {
         match self {
-            Self::Is(Fact { value, seen }) => match then(value) {
-                Some(value) => Reading::Is(Fact { value, seen }),
-                None => Reading::Absent(how(&seen).to_owned()),
-            },
+            Self::Is(fact) => then(fact),
             Self::Absent(what) => Reading::Absent(what),
             Self::Unread { what, why } => Reading::Unread { what, why },
         }
+    }
+
+    /// A fact that follows from this one; absent where `then` gives nothing.
+    pub fn and_then<U>(self, then: impl FnOnce(T) -> Option<U>) -> Reading<U> {
+        self.then(|Fact { value, seen }| match then(value) {
+            Some(value) => Reading::Is(Fact { value, seen }),
+            None => Reading::Absent(how(&seen).to_owned()),
+        })
     }
 
     /// This one if it is known, else the other if that is, else whichever says why it is not.

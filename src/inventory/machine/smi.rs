@@ -8,7 +8,7 @@ use super::Ask;
 use super::reading::Reading;
 
 /// How the program is asked.
-pub const ARGUMENTS: [&str; 2] = ["-q", "-x"];
+const ARGUMENTS: [&str; 2] = ["-q", "-x"];
 /// More nodes than the output of a hundred GPUs has.
 const MOST_NODES: u32 = 1 << 20;
 /// As many GPUs as no machine has.

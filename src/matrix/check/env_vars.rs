@@ -1,10 +1,7 @@
 //! `env-vars.toml`: names that are there twice, and rows that say nothing or contradict themselves.
 
-use std::collections::BTreeMap;
-
 use super::place::{Step, steps};
-use super::{Book, Findings};
-use crate::diag::{Diagnostic, Evidence};
+use super::{Book, Findings, Seen};
 
 pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.env_vars else { return };
@@ -30,7 +27,7 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
             findings.add("matrix-invalid", message, sheet.at(steps!["unread", i]));
         }
     }
-    let mut seen: BTreeMap<&str, Evidence> = BTreeMap::new();
+    let mut seen = Seen::new();
     let known = file.known.iter().enumerate().map(|(i, row)| ("known", i, row.names.iter().collect::<Vec<_>>()));
     let renamed = file.renamed.iter().enumerate().map(|(i, row)| ("renamed", i, row.names.keys().collect()));
     let unread = file.unread.iter().enumerate().map(|(i, row)| ("unread", i, row.names.iter().collect()));
@@ -42,11 +39,7 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
             if !word || name.is_empty() {
                 findings.add("matrix-invalid", format!("`{name}` is not the name of a variable"), place.clone());
             }
-            if let Some(first) = seen.insert(name, place.clone()) {
-                let message = format!("{name} is there twice");
-                let problem = Diagnostic::error("matrix-duplicate", message, place.clone()).and(first);
-                findings.list.push(problem.fix("remove one of the two"));
-            }
+            seen.add(name, name, place.clone(), findings);
         }
     }
 }

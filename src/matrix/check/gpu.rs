@@ -85,8 +85,7 @@ fn names(sheet: &Sheet<'_, GpuFile>, findings: &mut Findings) {
                 continue;
             };
             if other == name && capability == row.capability {
-                let problem = Diagnostic::error("matrix-duplicate", format!("`{name}` is there twice"), place(i, j));
-                findings.list.push(problem.and(place(oi, oj)).fix("remove one of the two"));
+                findings.twice(format_args!("`{name}`"), place(i, j), place(oi, oj));
             } else if capability != row.capability && !ambiguous.contains_key(&normal) {
                 let message = format!(
                     "`{name}` ({}) and `{other}` ({capability}) are the same name once optional words are left out",

@@ -1,8 +1,8 @@
 //! `image/*.toml`: every name and every image once, what they refer to is there.
 
 use super::place::{Step, steps};
-use super::{Book, Findings};
-use crate::diag::{Diagnostic, Evidence};
+use super::{Book, Findings, Seen};
+use crate::diag::Evidence;
 use crate::matrix::requirement::{self, Invalid, first, least_cuda};
 use crate::python::PythonVersion;
 use crate::version::CudaRelease;
@@ -15,7 +15,7 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
 
 fn systems(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.os else { return };
-    let mut seen = Seen::default();
+    let mut seen = Seen::new();
     for (row, system) in sheet.value.systems.iter().enumerate() {
         if let Err(error) = system.python.parse::<PythonVersion>() {
             findings.add("matrix-invalid", error.to_string(), sheet.at(steps!["os", row, "python"]));
@@ -29,7 +29,7 @@ fn systems(book: &Book<'_>, findings: &mut Findings) {
 fn cuda_images(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.cuda_image else { return };
     let file = &sheet.value;
-    let mut seen = Seen::default();
+    let mut seen = Seen::new();
     for (i, flavor) in file.flavors.iter().enumerate() {
         let what = format!("flavor `{}`", flavor.name);
         seen.add(what.clone(), what, sheet.at(steps!["flavor", i, "name"]), findings);
@@ -87,7 +87,7 @@ fn cuda_images(book: &Book<'_>, findings: &mut Findings) {
 
 fn python_images(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.python_image else { return };
-    let mut seen = Seen::default();
+    let mut seen = Seen::new();
     for (i, row) in sheet.value.images.iter().enumerate() {
         needs_system(book, &row.os, findings, || sheet.at(steps!["image", i, "os"]));
         for (j, python) in row.pythons.iter().enumerate() {
@@ -105,24 +105,5 @@ fn needs_system(book: &Book<'_>, os: &str, findings: &mut Findings, place: impl 
     let Some(sheet) = book.os.as_ref().filter(|sheet| sheet.whole) else { return };
     if !sheet.value.systems.iter().any(|system| system.names.first().is_some_and(|name| name == os)) {
         findings.dangling(format!("`{os}` is no system of os.toml"), place(), "image/os.toml");
-    }
-}
-
-/// Where something stood first.
-#[derive(Default)]
-struct Seen {
-    places: Vec<(String, Evidence)>,
-}
-
-impl Seen {
-    /// Notes `key`, which messages call `what`; twice is a finding.
-    fn add(&mut self, key: String, what: String, place: Evidence, findings: &mut Findings) {
-        match self.places.iter().find(|(known, _)| *known == key) {
-            Some((_, first)) => {
-                let problem = Diagnostic::error("matrix-duplicate", format!("{what} is there twice"), place);
-                findings.list.push(problem.and(first.clone()).fix("remove one of the two"));
-            }
-            None => self.places.push((key, place)),
-        }
     }
 }

@@ -38,9 +38,7 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
     for (i, row) in rows.iter().enumerate() {
         if let Some(first) = rows[..i].iter().position(|other| other.name == row.name) {
             let at = |row| sheet.at(steps!["index", row, "name"]);
-            let message = format!("index `{}` is there twice", row.name);
-            let problem = crate::diag::Diagnostic::error("matrix-duplicate", message, at(i)).and(at(first));
-            findings.list.push(problem.fix("remove one of the two"));
+            findings.twice(format_args!("index `{}`", row.name), at(i), at(first));
         }
         let why = match index_address(&row.url) {
             Ok(address) if address == row.url => None,

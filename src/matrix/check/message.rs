@@ -1,15 +1,12 @@
 //! `message.toml`: numbers that are none, answers to nothing, and names that are there twice.
 
-use std::collections::BTreeMap;
-
 use super::place::{Step, steps};
-use super::{Book, Findings};
-use crate::diag::{Diagnostic, Evidence};
+use super::{Book, Findings, Seen};
 
 pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.message else { return };
     let file = &sheet.value;
-    let mut seen: BTreeMap<(&str, &str), Evidence> = BTreeMap::new();
+    let mut seen = Seen::new();
     for (i, row) in file.components.iter().enumerate() {
         let place = || sheet.at(steps!["component", i, "statuses"]);
         for (number, names) in &row.statuses {
@@ -17,10 +14,7 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
                 findings.add("matrix-invalid", format!("`{number}` is no number with names"), place());
             }
             for name in names {
-                if let Some(first) = seen.insert((&row.name, name), place()) {
-                    let problem = Diagnostic::error("matrix-duplicate", format!("{name} is there twice"), place());
-                    findings.list.push(problem.and(first).fix("remove one of the two"));
-                }
+                seen.add((&row.name, name), name, place(), findings);
             }
         }
     }

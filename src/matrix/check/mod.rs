@@ -18,6 +18,10 @@ mod place;
 mod snapshot;
 mod torch;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt::Display;
+
 use serde::de::DeserializeOwned;
 
 use self::form::Sheet;
@@ -96,12 +100,33 @@ impl Findings {
         }
         for (i, row) in rows.iter().enumerate() {
             if let Some(first) = rows[..i].iter().position(|other| other == row) {
-                self.list.push(
-                    Diagnostic::error("matrix-duplicate", format!("{} is there twice", show(row)), place(i))
-                        .and(place(first))
-                        .fix("remove one of the two"),
-                );
+                self.twice(show(row), place(i), place(first));
             }
+        }
+    }
+
+    /// What stands in two places; `what` is its name in messages.
+    fn twice(&mut self, what: impl Display, place: Evidence, first: Evidence) {
+        let problem = Diagnostic::error("matrix-duplicate", format!("{what} is there twice"), place).and(first);
+        self.list.push(problem.fix("remove one of the two"));
+    }
+}
+
+/// Where each key stood first.
+struct Seen<K> {
+    places: BTreeMap<K, Evidence>,
+}
+
+impl<K: Ord> Seen<K> {
+    fn new() -> Self {
+        Self { places: BTreeMap::new() }
+    }
+
+    /// Notes `key`, which messages call `what`; twice is a finding.
+    fn add(&mut self, key: K, what: impl Display, place: Evidence, findings: &mut Findings) {
+        match self.places.entry(key) {
+            Entry::Occupied(first) => findings.twice(what, place, first.get().clone()),
+            Entry::Vacant(free) => drop(free.insert(place)),
         }
     }
 }

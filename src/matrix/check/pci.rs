@@ -1,14 +1,11 @@
 //! `pci.toml`: numbers that are none, devices that are there twice, and chips of a capability that nobody knows.
 
-use std::collections::BTreeMap;
-
 use super::place::{Step, steps};
-use super::{Book, Findings};
-use crate::diag::{Diagnostic, Evidence};
+use super::{Book, Findings, Seen};
 
 pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
     let Some(sheet) = &book.pci else { return };
-    let mut seen: BTreeMap<&str, Evidence> = BTreeMap::new();
+    let mut seen = Seen::new();
     for (i, row) in sheet.value.chips.iter().enumerate() {
         for number in row.devices.keys() {
             let place = || sheet.at(steps!["chip", i, "devices", number.as_str()]);
@@ -17,10 +14,7 @@ pub(super) fn check(book: &Book<'_>, findings: &mut Findings) {
                 let message = format!("`{number}` is no device number: four hexadecimal digits in lower case");
                 findings.add("matrix-invalid", message, place());
             }
-            if let Some(first) = seen.insert(number, place()) {
-                let problem = Diagnostic::error("matrix-duplicate", format!("{number} is there twice"), place());
-                findings.list.push(problem.and(first).fix("remove one of the two"));
-            }
+            seen.add(number, number, place(), findings);
         }
         let Some(gpu) = &book.gpu else { continue };
         if gpu.whole && !gpu.value.gpus.iter().any(|known| known.capability == row.capability) {

@@ -3,7 +3,7 @@
 use super::form::{Sheet, is_day};
 use super::place::{Step, steps};
 use super::{Book, Findings};
-use crate::diag::{Diagnostic, Evidence};
+use crate::diag::Evidence;
 use crate::matrix::schema::{TorchBuildRow, TorchFile};
 use crate::python::{PythonVersion, Requirement};
 use crate::version::{CudaRelease, Cudnn, Pep440, Specifiers};
@@ -52,10 +52,9 @@ fn duplicates(sheet: &Sheet<'_, TorchFile>, release: usize, findings: &mut Findi
     let identity = |row: &TorchBuildRow| (row.variant.clone(), row.index.clone(), row.platform);
     for (j, row) in builds.iter().enumerate() {
         if let Some(first) = builds[..j].iter().position(|other| identity(other) == identity(row)) {
-            let message = format!("the build {} of {} for {} is there twice", row.variant, row.index, row.platform);
             let at = |row| sheet.at(steps!["release", release, "build", row, "variant"]);
-            let problem = Diagnostic::error("matrix-duplicate", message, at(j)).and(at(first));
-            findings.list.push(problem.fix("remove one of the two"));
+            let what = format_args!("the build {} of {} for {}", row.variant, row.index, row.platform);
+            findings.twice(what, at(j), at(first));
         }
     }
 }

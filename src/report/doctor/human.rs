@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::Report;
 use crate::check::machine::{Layer, Line, State};
-use crate::diag::Severity;
-use crate::report::{Style, human};
+use crate::diag::{Diagnostic, Severity};
+use crate::report::{Style, findings, human};
 
 /// The report, down to findings of severity `least`.
 pub fn report(report: &Report<'_>, least: Severity, style: Style) -> String {
@@ -20,7 +20,8 @@ pub fn report(report: &Report<'_>, least: Severity, style: Style) -> String {
             let _ = writeln!(out, "  {}", one(line, style));
         }
     }
-    for finding in report.findings().into_iter().filter(|finding| finding.severity >= least) {
+    let findings = report.findings();
+    for finding in findings.iter().filter(|finding| finding.severity >= least) {
         let _ = write!(out, "\n{}", human::diagnostic(finding, style));
     }
     out.push('\n');
@@ -29,7 +30,7 @@ pub fn report(report: &Report<'_>, least: Severity, style: Style) -> String {
             let _ = writeln!(out, "skipped, {}: {code}", human::printable(reason));
         }
     }
-    out + &verdict(report, style) + "\n"
+    out + &verdict(report, &findings, style) + "\n"
 }
 
 /// `ok           kernel module: 570.124.06, open kernel modules [/proc/driver/nvidia/version]`
@@ -44,26 +45,14 @@ fn one(line: &Line, style: Style) -> String {
     format!("{state}  {}", text.replace('\n', " "))
 }
 
-fn verdict(report: &Report<'_>, style: Style) -> String {
-    let count = |severity: Severity, word: &str| match report
-        .findings()
-        .iter()
-        .filter(|one| one.severity == severity)
-        .count()
-    {
-        0 => None,
-        1 => Some(format!("1 {word}")),
-        count => Some(format!("{count} {word}s")),
-    };
-    let words = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-    let counts: Vec<String> = words.into_iter().filter_map(|(severity, word)| count(severity, word)).collect();
+fn verdict(report: &Report<'_>, findings: &[&Diagnostic], style: Style) -> String {
+    let counted = findings::counted(findings.iter().copied());
     let unchecked = match report.count(State::NotChecked) {
         0 => String::new(),
         count => format!("; {count} not checked"),
     };
-    let grave = report.findings().iter().any(|finding| finding.severity == Severity::Error);
-    let counted = counts.join(", ");
-    match (report.is_empty, counts.is_empty()) {
+    let grave = findings.iter().any(|finding| finding.severity == Severity::Error);
+    match (report.is_empty, counted.is_empty()) {
         (true, true) => NOTHING.to_owned(),
         (true, false) => format!("{counted}{unchecked}\n{NOTHING}"),
         (false, true) => style.good("no problem") + &unchecked,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Report;
 use crate::check::machine::{Layer, State};
 use crate::diag::Severity;
-use crate::report::json::{DiagnosticJson, text};
+use crate::report::json::{DiagnosticJson, SkippedJson, SubjectJson, text};
 
 /// The report for programs.
 pub fn report(report: &Report<'_>) -> String {
@@ -49,12 +49,6 @@ fn of_layer<'r>(report: &'r Report<'_>, layer: Layer) -> LayerJson<'r> {
 }
 
 #[derive(Serialize)]
-struct SubjectJson<'r> {
-    kind: &'r str,
-    path: &'r str,
-}
-
-#[derive(Serialize)]
 struct LayerJson<'r> {
     name: &'static str,
     lines: Vec<LineJson<'r>>,
@@ -79,10 +73,4 @@ struct SummaryJson {
     problem: usize,
     #[serde(rename = "not-checked")]
     not_checked: usize,
-}
-
-#[derive(Serialize)]
-struct SkippedJson<'r> {
-    code: &'r str,
-    reason: &'r str,
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Report;
 use super::run::{self, RunJson};
 use crate::diag::Severity;
-use crate::report::json::{DiagnosticJson, text};
+use crate::report::json::{DiagnosticJson, SkippedJson, SubjectJson, text};
 
 /// The report for programs.
 pub fn report(report: &Report<'_>) -> String {
@@ -50,12 +50,6 @@ pub fn report(report: &Report<'_>) -> String {
 }
 
 #[derive(Serialize)]
-struct SubjectJson<'r> {
-    kind: &'r str,
-    path: &'r str,
-}
-
-#[derive(Serialize)]
 struct TargetJson<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'r str>,
@@ -77,10 +71,4 @@ struct SummaryJson {
     /// Only where it is so: reports of something have the form that they always had.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     empty: bool,
-}
-
-#[derive(Serialize)]
-struct SkippedJson<'r> {
-    code: &'r str,
-    reason: &'r str,
 }

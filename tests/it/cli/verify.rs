@@ -1,7 +1,10 @@
-//! What `gpulock verify` takes from the manifest.
+//! What `gpulock verify` takes from the manifest and from its own variables.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::check::venv::Venv;
-use crate::cli::program::{GOOD, Place};
+use crate::cli::program::{GOOD, Place, Ran};
 
 /// The job's variables are those of `[env]`; a flag wins over them.
 #[test]
@@ -24,4 +27,18 @@ fn variables_of_the_manifest_are_the_jobs() {
     let ran = place.run(&verify).code(1);
     assert!(ran.out.contains("error[cuda-stub-linked]"), "{}", ran.out);
     place.run(&[&verify[..], &["--set-env", "LD_LIBRARY_PATH=/nowhere"]].concat()).code(0);
+}
+
+/// A variable may hold any bytes, and so may its name.
+#[test]
+fn variables_that_are_no_utf_8() {
+    let place = Place::empty();
+    for arguments in [&["verify", "--", "/bin/sh", "-c", "echo ran"][..], &["doctor"]] {
+        let plain = place.run(arguments);
+        let mut command = place.command(arguments);
+        let bytes = OsStr::from_bytes(b"a\xffb");
+        let ran = Ran::of(command.env(bytes, "x").env("LD_LIBRARY_PATH", bytes).output().unwrap());
+        assert_eq!((ran.code, &ran.out), (plain.code, &plain.out), "{ran:?}");
+        assert!(matches!(ran.code, Some(0..=3)) && !ran.err.contains("panicked"), "{ran:?}");
+    }
 }

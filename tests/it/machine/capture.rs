@@ -56,6 +56,25 @@ fn a_file_says_what_the_machine_said() {
     assert_eq!(String::from_utf8_lossy(&fs::read(place.path("machine.tar")).unwrap()), copy);
 }
 
+/// Folders that are named by a way that goes back, as installers put them into variables.
+#[test]
+fn ways_that_go_back() {
+    let machine = Machine::with(&[H100]);
+    machine.put("opt/old/lib/libcuda.so.535.54.03", "");
+    machine.link("opt/old/lib/libcuda.so.1", "libcuda.so.535.54.03");
+    machine.put("opt/old/bin/tool", "");
+    machine.link("opt/tool", "old/bin");
+    machine.link("opt/new", "old");
+    for way in ["/opt/old/bin/../lib", "/opt/tool/../lib", "/../opt/old/lib", "/opt/tool/../../new/lib"] {
+        machine.put("gpulock/variables", format!("LD_LIBRARY_PATH={way}\n"));
+        let place = Place::empty();
+        let first = captured(&machine, &place).code(1);
+        assert!(first.out.contains("error[driver-module-mismatch]"), "{way}: {}", first.out);
+        let again = place.run(&["doctor", "machine.tar"]).code(1);
+        assert_eq!(lines(&first), lines(&again), "{way}");
+    }
+}
+
 /// Values of the shell's own variables: those of GPUs, and none that is a secret.
 #[test]
 fn variables_of_this_process() {

@@ -49,6 +49,13 @@ fn faults_that_no_file_shows() {
     ] {
         assert_eq!(with(fields).found(), [found], "{fields}");
     }
+    // Counts that are no counts any more.
+    let most = u64::MAX;
+    let machine = with(&format!(
+        "<ecc_errors><volatile><dram_uncorrectable>{most}</dram_uncorrectable><sram_uncorrectable>{most}\
+         </sram_uncorrectable></volatile></ecc_errors>"
+    ));
+    assert_eq!(machine.found(), ["error gpu-memory-errors"]);
     let machine = with("<mig_mode><current_mig>Enabled</current_mig></mig_mode>");
     machine.put("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "");
     assert_eq!(machine.found(), [""; 0]);
