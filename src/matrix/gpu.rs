@@ -101,6 +101,10 @@ impl GpuFacts {
     }
 
     fn near_names(&self, name: &str) -> Vec<String> {
+        let capabilities = self.capabilities_of(name);
+        if !capabilities.is_empty() {
+            return capabilities;
+        }
         let wanted = self.file.names.normal_form(name);
         let names = self.file.products.iter().flat_map(|row| &row.names);
         let score = |known: &String| {
@@ -114,6 +118,19 @@ impl GpuFacts {
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
         scored.dedup_by(|a, b| a.1 == b.1);
         scored.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+    }
+
+    /// The capabilities that go by a name which is no GPU's: an architecture (`hopper`), code (`sm_90a`, `compute_90`) or
+    /// a bare number (`90`).
+    fn capabilities_of(&self, name: &str) -> Vec<String> {
+        let name = name.trim().to_lowercase();
+        let number = ["sm_", "compute_"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
+        let sm = format!("sm_{}", number.trim_end_matches(['a', 'f']));
+        let is_meant = |row: &&GpuRow| {
+            let architecture = row.architecture.to_lowercase();
+            architecture == name || architecture.split(' ').next() == Some(&*name) || row.capability.sm() == sm
+        };
+        self.file.gpus.iter().filter(is_meant).map(|row| row.capability.sm()).collect()
     }
 
     /// Products whose names have all words of `name`: `4090` alone is good enough where they are of one capability.

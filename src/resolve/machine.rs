@@ -53,7 +53,7 @@ impl Machine {
                         gpus.push(gpu);
                     }
                 }
-                Err(error) => errors.push(bad_name(name, &error, facts)),
+                Err(error) => errors.push(bad_gpu_name(name, &error, facts)),
             }
         }
         if !errors.is_empty() {
@@ -165,7 +165,8 @@ fn unknown_capability(gpu: &Gpu) -> Diagnostic {
         .fix("`gpulock matrix update` or a newer gpulock may know it")
 }
 
-fn bad_name(name: &str, error: &GpuNameError, facts: &GpuFacts) -> Diagnostic {
+/// What is wrong with the name of a GPU.
+pub fn bad_gpu_name(name: &str, error: &GpuNameError, facts: &GpuFacts) -> Diagnostic {
     let (message, fix) = match error {
         GpuNameError::Unknown(near) if near.is_empty() => (
             format!("unknown GPU `{name}`"),
@@ -192,7 +193,7 @@ fn bad_name(name: &str, error: &GpuNameError, facts: &GpuFacts) -> Diagnostic {
 }
 
 /// `"a", "b" or "c"`
-pub fn or_list(items: &[String]) -> String {
+fn or_list(items: &[String]) -> String {
     let quoted: Vec<String> = items.iter().map(|item| format!("\"{item}\"")).collect();
     match &quoted[..] {
         [] => String::new(),

@@ -22,7 +22,7 @@ mod why;
 use std::collections::BTreeMap;
 
 pub use explain::{Conflict, Repair};
-pub use machine::{DriverAsk, Machine, first_driver};
+pub use machine::{DriverAsk, Machine, bad_gpu_name, first_driver};
 pub use rule::Fact;
 pub use rule::Input;
 pub use solution::{Chosen, Gives, GpuService, Solution, Stack as SolvedStack};

@@ -4,11 +4,12 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::cli::{Answer, Form, Globals, output};
-use crate::diag::{Diagnostic, Evidence, Failure};
+use crate::diag::Failure;
 use crate::manifest::{parse_platform, parse_specifiers};
-use crate::matrix::{Gpu, GpuNameError, Matrix};
+use crate::matrix::{Gpu, Matrix};
 use crate::python::Platform;
 use crate::report::matrix::{Ask, Tables, Topic};
+use crate::resolve::bad_gpu_name;
 use crate::version::Specifiers;
 
 /// Flags of `gpulock matrix show`.
@@ -69,13 +70,6 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
 }
 
 fn find_gpu(matrix: &Matrix, name: &str) -> Result<Gpu, Failure> {
-    matrix.gpu()?.find(name).map_err(|error| {
-        let (message, fix) = match error {
-            GpuNameError::Unknown(near) if near.is_empty() => ("is not known", "see `gpulock matrix show gpu`".into()),
-            GpuNameError::Unknown(near) => ("is not known", format!("did you mean {}?", near.join(", "))),
-            GpuNameError::Ambiguous(all) => ("is the name of several GPUs", format!("say which: {}", all.join(", "))),
-        };
-        let evidence = Evidence::observed("--gpu", name);
-        Failure::unanswerable(Diagnostic::error("gpu-unknown", format!("GPU `{name}` {message}"), evidence).fix(fix))
-    })
+    let facts = matrix.gpu()?;
+    facts.find(name).map_err(|error| Failure::unanswerable(bad_gpu_name(name, &error, facts)))
 }

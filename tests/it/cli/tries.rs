@@ -42,7 +42,7 @@ fn several_gpus_from_the_environment() {
     let flags = place.run(&["matrix", "show", "--torch", "2.8.0", "--gpu", "A100", "--gpu", "RTX 5090"]).code(0);
     assert_eq!(show("A100,RTX 5090").code(0).out, flags.out);
     assert!(flags.out.contains("sm_80, sm_120"), "{}", flags.out);
-    show("A100,RTX 9999").code(2).says(&["GPU `RTX 9999` is not known"]);
+    show("A100,RTX 9999").code(2).says(&["unknown GPU `RTX 9999`"]);
     // No build serves both of these.
     show("K80,RTX 5090").code(1);
 }

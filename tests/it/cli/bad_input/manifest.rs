@@ -66,6 +66,17 @@ fn gpus_that_are_none() {
     let words = ["`RTX 6000` is several GPUs", "Quadro RTX 6000", "RTX 6000 Ada Generation", "compute capability"];
     refused(&gpu("RTX 6000"), 2, &words);
     refused(&gpu("sm_81"), 2, &["unknown GPU `sm_81`", "did you mean"]);
+    // What people call a GPU that is none: the capabilities that go by it.
+    for (name, meant) in [
+        ("hopper", "did you mean \"sm_90\"?"),
+        ("Ada", "did you mean \"sm_89\"?"),
+        ("ampere", "did you mean \"sm_80\", \"sm_86\" or \"sm_87\"?"),
+        ("sm_90a", "did you mean \"sm_90\"?"),
+        ("compute_120", "did you mean \"sm_120\"?"),
+        ("90", "did you mean \"sm_90\"?"),
+    ] {
+        refused(&gpu(name), 2, &[&format!("unknown GPU `{name}`"), meant]);
+    }
     let both = gpu("RTX 9999").replace("[\"RTX 9999\"]", "[\"RTX 9999\", \"RTX 6000\"]");
     refused(&both, 2, &["`RTX 9999`", "`RTX 6000`"]);
 }
