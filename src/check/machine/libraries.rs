@@ -92,7 +92,9 @@ fn missing(context: &Context<'_>, aside: Option<&DriverLibrary>) -> Line {
     let runs =
         version.map_or_else(|| "there is a GPU".to_owned(), |version| format!("driver {version} runs in the kernel"));
     let container = facts.system.container.fact();
+    let refused = container.and_then(|_| refused(context));
     let fix = match (container, aside) {
+        (Some(_), _) if let Some((_, fix)) = &refused => (*fix).to_owned(),
         (Some(container), _) => format!(
             "start the container with its GPUs: --gpus all ({}), or the device plugin of the cluster",
             container.value
@@ -126,7 +128,24 @@ fn missing(context: &Context<'_>, aside: Option<&DriverLibrary>) -> Line {
     if let Some(container) = container {
         finding = finding.and(container.seen.clone());
     }
+    let finding = refused.into_iter().fold(finding, |finding, (seen, _)| finding.and(seen));
     Line::judged(LAYER, TOPIC, text, "the loader's folders", vec![finding.fix(fix)])
+}
+
+/// A variable by which a container asks NVIDIA's runtime for no GPU, or for none of the libraries that compute, and what to
+/// say instead (NVIDIA Container Toolkit, "Environment variables (OCI spec)").
+fn refused(context: &Context<'_>) -> Option<(Evidence, &'static str)> {
+    let variables = context.facts.variables.value()?;
+    let seen = |name: &str, value: &str| Evidence::observed("environment", format!("{name}={value}"));
+    let (gpus, parts) = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES");
+    if let Some(value) = variables.get(gpus).filter(|value| ["", "none", "void"].contains(&value.trim())) {
+        let fix = "start the container with GPUs: --gpus all, a request of nvidia.com/gpu in Kubernetes, or \
+                   NVIDIA_VISIBLE_DEVICES=all, where it asks for none now";
+        return Some((seen(gpus, value), fix));
+    }
+    let value = variables.get(parts).filter(|value| !value.is_empty())?;
+    let computes = value.split(',').any(|part| ["all", "compute"].contains(&part.trim()));
+    (!computes).then(|| (seen(parts, value), "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"))
 }
 
 fn there(context: &Context<'_>, cuda: &DriverLibrary, found: &[&DriverLibrary]) -> Line {

@@ -116,6 +116,22 @@ fn what_people_paste() {
     assert!(said.contains("enough free memory") || said.contains("cudaErrorMemoryAllocation"), "{said}");
 }
 
+/// Of several pages the one that says most comes first.
+#[test]
+fn the_nearest_page_comes_first() {
+    for (text, first) in [
+        ("libc.so.6: version `GLIBC_2.34' not found (required by /x.so)", "# The C library is too old"),
+        ("libstdc++.so.6: version `CXXABI_1.3.15' not found (required by /x.so)", "# The C++ library is too old"),
+        (
+            "ld.so: object '/x.so' from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored.",
+            "# A preloaded library is not found",
+        ),
+    ] {
+        let said = Place::empty().run(&["explain", text]).code(0).out;
+        assert!(said.starts_with(first), "{text}: {said}");
+    }
+}
+
 /// The line of the error, not numbers that stand around it.
 #[test]
 fn a_log_is_searched_for_its_error() {

@@ -547,3 +547,22 @@ fn names_that_are_no_gpus() {
         assert!(found.is_none_or(|words| out.contains(words)), "{value}: {out}");
     }
 }
+
+/// What a container says that it wants of NVIDIA's runtime.
+#[test]
+fn a_container_that_asks_for_no_gpu() {
+    let machine = Machine::with(&[H100]);
+    machine.contained();
+    machine.remove(LIB);
+    for (variables, words) in [
+        ("", "--gpus all (Docker)"),
+        ("NVIDIA_VISIBLE_DEVICES=void\n", "where it asks for none now"),
+        ("NVIDIA_VISIBLE_DEVICES=all\nNVIDIA_DRIVER_CAPABILITIES=utility\n", "CAPABILITIES=compute,utility"),
+        ("NVIDIA_VISIBLE_DEVICES=all\nNVIDIA_DRIVER_CAPABILITIES=compute,utility\n", "--gpus all (Docker)"),
+    ] {
+        machine.put("gpulock/variables", variables);
+        judged(&machine, 1, &["error driver-libraries-missing"]);
+        let out = machine.doctor(&[]).out;
+        assert!(out.contains(words), "{variables}: {out}");
+    }
+}
