@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use super::{Answer, Globals, output};
 use crate::check;
 use crate::diag::{Diagnostic, Evidence, Failure, did_you_mean};
-use crate::matrix::number;
+use crate::matrix::{number, own_status};
 use crate::report::message;
 
 /// Flags of `gpulock explain`.
@@ -21,6 +21,9 @@ pub struct Args {
 
 /// A log of that size says more than anybody can explain, in bytes.
 const LONGEST: u64 = 1 << 20;
+
+/// Words of a text that is about a number alone: `RuntimeError: failed with error code 35`.
+const MOST_WORDS: usize = 6;
 
 /// Runs it.
 ///
@@ -51,11 +54,23 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         output::write(globals, &message::pages(&meanings))?;
         return Ok(Answer::Yes);
     }
-    if let Some(number) = number(&text).or_else(|| only_number(&text)) {
-        output::write(globals, &message::unknown(number, facts))?;
+    if let Some(status) = own_status(&text) {
+        output::write(globals, &message::own_exit(status))?;
         return Ok(Answer::Yes);
     }
-    Err(not_known(&text, &pages))
+    let number = number(&text).or_else(|| facts.stray(&text));
+    match number.map(|number| (number, facts.meanings(&number.to_string()))) {
+        Some((number, meanings)) if meanings.is_empty() => {
+            output::write(globals, &message::unknown(number, facts))?;
+            Ok(Answer::Yes)
+        }
+        // In a longer text it is that of a program that is not known here.
+        Some((number, meanings)) if text.split_whitespace().count() <= MOST_WORDS => {
+            output::write(globals, &message::of_any(number, &meanings))?;
+            Ok(Answer::Yes)
+        }
+        _ => Err(not_known(&text, &pages)),
+    }
 }
 
 fn from_stdin() -> Result<String, Failure> {
@@ -65,12 +80,6 @@ fn from_stdin() -> Result<String, Failure> {
         Failure::unanswerable(Diagnostic::error("cannot-read", "standard input cannot be read", evidence))
     })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The number in `error 5090`, where there is one only.
-fn only_number(text: &str) -> Option<u32> {
-    let mut numbers = text.split(|c: char| !c.is_alphanumeric()).filter_map(|word| word.parse().ok());
-    numbers.next().filter(|_| numbers.next().is_none())
 }
 
 fn not_known(text: &str, pages: &[check::Page]) -> Failure {

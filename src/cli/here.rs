@@ -19,7 +19,7 @@ pub const AUTO: &str = "auto";
 /// # Errors
 /// When the matrix cannot be read.
 pub fn host(matrix: &Matrix) -> Result<Host, Failure> {
-    Ok(host::read(Path::new("/"), std::env::consts::ARCH, matrix.pci()?, &asking::ask))
+    Ok(host::read(Path::new("/"), std::env::consts::ARCH, (matrix.pci()?, matrix.gpu()?), &asking::ask))
 }
 
 /// What was read, each with where.

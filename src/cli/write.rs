@@ -178,7 +178,10 @@ fn explain(path: &Path, error: &io::Error) -> Diagnostic {
         ErrorKind::StorageFull => ("the disk is full", "free some space"),
         ErrorKind::QuotaExceeded => ("the disk quota is used up", "free some space"),
         ErrorKind::FileTooLarge => ("files may not be that large here", "raise the limit (`ulimit -f`)"),
-        ErrorKind::NotFound | ErrorKind::NotADirectory => ("its folder does not exist", "create the folder"),
+        ErrorKind::NotADirectory => ("a part of its path is a file, not a folder", "choose another place"),
+        // File systems of the kernel's own (/proc, /sys) say of each new file that it is not there.
+        ErrorKind::NotFound if folder.is_dir() => ("files cannot be made in its folder", "choose another place"),
+        ErrorKind::NotFound => ("its folder does not exist", "create the folder"),
         ErrorKind::IsADirectory => ("a folder of that name is there", "remove it, or choose another name"),
         _ => ("the system refused", "see the reason above"),
     };

@@ -9,7 +9,7 @@ mod source;
 use std::fmt;
 use std::sync::Arc;
 
-pub use secret::hide as hide_secrets;
+pub use secret::{hide as hide_secrets, hide_value};
 pub use source::{Lines, SourceText};
 
 /// How grave a diagnostic is.

@@ -22,6 +22,18 @@ pub fn hide(text: &str) -> String {
     out + &without_scheme(rest)
 }
 
+/// The value of an environment variable as it may be shown: hidden whole where the name says that it is a secret
+/// (`NVIDIA_API_KEY`, `TORCH_HUB_TOKEN`), as [`hide`] where it is an address.
+pub fn hide_value(name: &str, value: &str) -> String {
+    const SECRETS: [&str; 8] = ["AUTH", "CREDENTIAL", "KEY", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "TOKEN"];
+    let name = name.to_uppercase();
+    if SECRETS.iter().any(|secret| name.contains(secret)) {
+        // How long it is says something too.
+        return if value.is_empty() { String::new() } else { "***".to_owned() };
+    }
+    hide(value)
+}
+
 /// The same for addresses that are written without their scheme. The digest of an image follows an `@` too.
 fn without_scheme(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -9,6 +9,7 @@ use std::path::Path;
 use super::machine::{self, Ask, Files, PciDevice};
 use super::{Root, loader};
 use crate::diag::Evidence;
+use crate::matrix::GpuFacts;
 use crate::matrix::schema::PciFile;
 use crate::python::{Platform, PythonVersion};
 use crate::version::{Driver, Glibc};
@@ -42,11 +43,12 @@ pub struct Host {
 }
 
 /// Reads the machine whose root folder is `root` and whose processor is `processor`, as [`std::env::consts::ARCH`] names it.
-pub fn read(root: &Path, processor: &str, pci: &PciFile, ask: Ask<'_>) -> Host {
+pub fn read(root: &Path, processor: &str, (pci, known): (&PciFile, &GpuFacts), ask: Ask<'_>) -> Host {
     let root = Root::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
     let files = Files::of(&root);
     let mut driver = machine::module::version(&files).fact().cloned();
-    let mut gpus = distinct(machine::pci::models(&files));
+    let models = machine::pci::models(&files).into_iter().map(|(model, number)| by_number(model, number, pci, known));
+    let mut gpus = distinct(models.collect());
     if gpus.is_empty() {
         let board = machine::system::jetson(&files);
         gpus.extend(board.fact().filter(|board| board.value != machine::system::SOME_JETSON).cloned());
@@ -74,6 +76,17 @@ pub fn read(root: &Path, processor: &str, pci: &PciFile, ask: Ask<'_>) -> Host {
     }
     let (platform, glibc) = (platform(processor), loader::glibc(&root, LIBRARIES));
     Host { driver, gpus, platform, glibc, python: python(ask) }
+}
+
+/// A GPU by a name that is known: of one whose own name is none (`GRID T4-8C`, which is a part of a Tesla T4) the product of
+/// its number on the bus, else the capability of that.
+fn by_number(model: Fact<String>, number: Option<u16>, pci: &PciFile, known: &GpuFacts) -> Fact<String> {
+    if known.find(&model.value).is_ok() {
+        return model;
+    }
+    let Some((product, chip)) = number.and_then(|number| pci.device(number)) else { return model };
+    let value = if known.find(product).is_ok() { product.to_owned() } else { chip.capability.sm() };
+    Fact { value, ..model }
 }
 
 /// Each name once.

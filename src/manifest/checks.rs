@@ -8,7 +8,7 @@ use super::value::Invalid;
 use crate::diag::did_you_mean;
 
 /// The rules that a level can be set for; their names are stable.
-pub const RULES: [&str; 84] = [
+pub const RULES: [&str; 85] = [
     "architecture-mismatch",
     "base-digest-drift",
     "cpu-build-installed",
@@ -58,6 +58,7 @@ pub const RULES: [&str; 84] = [
     "gpu-memory-errors",
     "gpu-missing",
     "gpu-models-mixed",
+    "gpu-not-answering",
     "gpu-throttled",
     "image-driver-floor",
     "image-partly-read",

@@ -45,12 +45,22 @@ impl MessageFile {
                 found.push(new);
             }
         }
+        let ended = ends(&lower);
         let exits = self.exits.iter().filter(|row| {
             let signal = row.signal.as_deref().is_some_and(|signal| words.contains(&signal));
-            signal || row.texts.iter().any(has) || is_exit(&lower, row.status)
+            // `Killed` is what shells print; `killed by` is not.
+            let says = |text: &String| if text.contains(' ') { has(text) } else { words.contains(&text.as_str()) };
+            signal || row.texts.iter().any(says) || ended.contains(&i64::from(row.status))
         });
         found.extend(exits.map(Meaning::Exit));
         found
+    }
+
+    /// The one number of a text that is said to be an error, where no library is named with it: `error code 35`.
+    pub fn stray(&self, text: &str) -> Option<u32> {
+        let mut numbers: Vec<u32> = text.to_lowercase().lines().flat_map(|line| marked(&words(line), &[])).collect();
+        numbers.dedup();
+        if let [one] = numbers[..] { Some(one) } else { None }
     }
 
     /// What is known of a status of a component.
@@ -93,26 +103,18 @@ impl MessageFile {
     }
 
     fn numbered_in<'a>(&'a self, line: &str) -> Vec<Meaning<'a>> {
-        const MARKS: [&str; 6] = ["error", "status", "code", "failure", "result", "returned"];
-        let words: Vec<&str> =
-            line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
+        let line = without_address(line);
         let meant: Vec<&ComponentRow> =
             self.components.iter().filter(|row| row.words.iter().any(|word| line.contains(word.as_str()))).collect();
-        let is_mark = |word: &&str| {
-            let names = meant.iter().flat_map(|row| &row.words);
-            MARKS.iter().any(|mark| word.contains(mark)) || names.into_iter().any(|name| name == word)
-        };
-        // The number of a line of source stands behind other words.
-        let numbers = words.iter().enumerate().filter_map(|(at, word)| {
-            let number: u32 = word.parse().ok().filter(|number| *number > 0)?;
-            words[at.saturating_sub(2)..at].iter().any(is_mark).then_some(number)
-        });
+        let names: Vec<&String> = meant.iter().flat_map(|row| &row.words).collect();
+        let numbers = marked(&words(&line), &names).into_iter();
         numbers.flat_map(|number| meant.iter().filter_map(|row| self.status(row, number)).collect::<Vec<_>>()).collect()
     }
 }
 
 impl<'a> Meaning<'a> {
-    fn answer(&self) -> Option<&'a AnswerRow> {
+    /// What is known of it, where that is more than a name.
+    pub fn answer(&self) -> Option<&'a AnswerRow> {
         match self {
             Self::Status(_, _, answer) => *answer,
             Self::Text(answer) => Some(answer),
@@ -137,18 +139,51 @@ pub fn number(text: &str) -> Option<u32> {
     text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())
 }
 
-/// Whether a text says that a process ended with this status: `exit code 139`, `exited with 139`.
-fn is_exit(lower: &str, status: u32) -> bool {
-    let number = status.to_string();
-    let mut at = 0;
-    while let Some(found) = lower[at..].find("exit") {
-        let rest: String = lower[at + found..].chars().take(40).collect();
-        if rest.split(|c: char| !c.is_ascii_digit()).any(|word| word == number) {
-            return true;
-        }
-        at += found + "exit".len();
-    }
-    false
+/// Words of a line; a version (`8.5.0`) and a name of a file (`nccl.cpp`) are one.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    parts.map(|word| word.trim_matches('.')).filter(|word| !word.is_empty()).collect()
+}
+
+/// Numbers beside a word that says that they are statuses, or beside one of `names`; that of a line of source stands behind
+/// other words.
+fn marked(words: &[&str], names: &[&String]) -> Vec<u32> {
+    const MARKS: [&str; 6] = ["error", "status", "code", "failure", "result", "returned"];
+    let is_mark = |word: &&str| MARKS.iter().any(|mark| word.contains(mark)) || names.iter().any(|name| name == word);
+    let numbers = words.iter().enumerate().filter_map(|(at, word)| {
+        let number = number(word).filter(|number| *number > 0)?;
+        words[at.saturating_sub(2)..at].iter().any(is_mark).then_some(number)
+    });
+    numbers.collect()
+}
+
+/// A line of the kernel without the GPU that it is about: `NVRM: Xid (PCI:0000:41:00): 79, ..`.
+fn without_address(line: &str) -> String {
+    let parts = line.split_once("xid (").and_then(|(before, rest)| Some((before, rest.split_once(')')?.1)));
+    parts.map_or_else(|| line.to_owned(), |(before, rest)| format!("{before}xid {rest}"))
+}
+
+/// Statuses that a text says a process ended with, as a shell has them: `exit code 139`, `exited with 139`, and -11 and
+/// signal 11, which are the same.
+fn ends(lower: &str) -> Vec<i64> {
+    const FAR: usize = 40;
+    let numbers = |mark: &str, far: usize| -> Vec<i64> {
+        let behind = lower.match_indices(mark).map(|(at, _)| lower[at + mark.len()..].chars().take(far).collect());
+        let first = |rest: String| {
+            rest.split(|c: char| !c.is_ascii_digit() && c != '-').find_map(|word| word.parse::<i64>().ok())
+        };
+        behind.filter_map(first).collect()
+    };
+    let statuses = ["exit", "returncode", "return code", "rc="].iter().flat_map(|mark| numbers(mark, FAR));
+    // What is negative, as Python has it, is a signal; a text of nothing else says as much.
+    let alone = lower.parse::<i64>().ok().filter(|number| *number < 0);
+    let statuses = statuses.chain(alone).map(|status| if (-64..0).contains(&status) { 128 - status } else { status });
+    statuses.chain(numbers("signal", 4).into_iter().map(|signal| 128 + signal)).collect()
+}
+
+/// The status that a text says a process ended with, where that is none of a signal: the program chose it.
+pub fn own_status(text: &str) -> Option<i64> {
+    ends(&text.to_lowercase()).into_iter().find(|status| (1..126).contains(status))
 }
 
 /// Whether a text holds a pattern, in which `*` is any text on one line.

@@ -33,7 +33,7 @@ pub use files::Files;
 pub use gpu::{Gpu, GpuFacts, GpuNameError, Served};
 pub use gpu_code::{GpuCodeFacts, Usage};
 pub use image::{CudaImage, ImageFacts};
-pub use message::{Meaning, number};
+pub use message::{Meaning, number, own_status};
 pub use package::matches_any;
 pub use snapshot::Snapshot;
 pub use torch::{TorchBuild, TorchFacts};

@@ -17,6 +17,22 @@ pub fn pages(meanings: &[Meaning<'_>]) -> String {
     pages.join("\n")
 }
 
+/// What a number may be of which it is not said whose it is.
+pub fn of_any(number: u32, meanings: &[Meaning<'_>]) -> String {
+    format!("It is not said which library {number} is of. These have it:\n\n{}", pages(meanings))
+}
+
+/// A status that a program ended with by its own choice.
+pub fn own_exit(status: i64) -> String {
+    format!(
+        "# Exit status {status}\n\nThe program chose this status itself, and it says no more than that something failed: \
+         Python ends with 1 after an exception that nobody caught. A death by a signal is 128 and its number, or the \
+         number with a minus.\n\nWhat to do: explain the line above it that names the error; of several ranks, the \
+         earliest.\n\nSource: https://docs.python.org/3/library/sys.html#sys.exit; \
+         https://www.gnu.org/software/bash/manual/html_node/Exit-Status.html\n"
+    )
+}
+
 /// A number that nobody has, and how to get the real error.
 pub fn unknown(number: u32, facts: &MessageFile) -> String {
     let names: Vec<&str> = facts.components.iter().map(|row| row.name.as_str()).collect();

@@ -1,6 +1,6 @@
 //! CUDA on the machine: toolkits, cuda-compat, and where the job's loader is told to look.
 
-use super::libraries::is_compat;
+use super::libraries::{is_compat, is_stub};
 use super::{Context, Layer, Line, MISMATCH, TOOLKIT};
 use crate::diag::{Diagnostic, Evidence, Failure};
 use crate::inventory::machine::{DriverLibrary, Toolkit};
@@ -107,7 +107,10 @@ fn wrong(context: &Context<'_>, library: &DriverLibrary) -> Option<Diagnostic> {
         return None;
     }
     let other = |gpu: &&super::SeenGpu| matches!(gpu.class, Some(GpuClass::Geforce | GpuClass::Workstation));
-    let (message, seen) = if driver.value >= *version {
+    // One of exactly the driver's version is the driver's own library.
+    let (message, seen) = if driver.value == *version {
+        return None;
+    } else if driver.value > *version {
         (
             format!("cuda-compat {version} comes before driver {}, which is newer: CUDA fails with 803", driver.value),
             driver.seen.clone(),
@@ -157,9 +160,8 @@ fn path(context: &Context<'_>) -> Line {
     let folders = library_path(context);
     let mut findings = Vec::new();
     for library in &facts.on_path {
-        let stub = library.file.parent().is_some_and(|folder| folder.ends_with("stubs"));
         let seen = Evidence::observed(&*library.path, format!("leads to {}", shown(&library.file)));
-        if stub {
+        if is_stub(library) {
             let message =
                 format!("LD_LIBRARY_PATH leads to {}, which is for linking only: CUDA fails with 34", library.path);
             let finding = Diagnostic::error("cuda-stub-linked", message, seen).about(&*library.path);

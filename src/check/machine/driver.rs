@@ -112,17 +112,20 @@ fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let modules = &context.matrix.pci()?.modules;
     let mut findings: Vec<Diagnostic> = Vec::new();
     for gpu in context.gpus {
+        let last = gpu.capability.and_then(|capability| context.matrix.gpu().ok()?.get(capability)?.last_branch);
+        let up_to = last.map_or_else(String::new, |last| format!(" of a driver of branch {last} or older"));
         let (fault, kind, fix) = match &gpu.open_modules {
             Some(OpenModules::Required) if !open.value => (
                 OPEN_REQUIRED,
                 "the proprietary kernel modules run, and it is driven by the open ones alone",
                 "install the open kernel modules of the same driver (nvidia-open, nvidia-driver-*-open, \
-                 kernel-module-type=open)",
+                 kernel-module-type=open)"
+                    .to_owned(),
             ),
             Some(OpenModules::Unsupported) if open.value => (
                 OPEN_UNSUPPORTED,
                 "the open kernel modules run, and it is driven by the proprietary ones alone",
-                "install the proprietary kernel modules of a driver up to 580",
+                format!("install the proprietary kernel modules{up_to}"),
             ),
             _ => continue,
         };
@@ -178,11 +181,12 @@ fn ages(context: &Context<'_>, driver: &Driver) -> Result<Vec<Diagnostic>, Failu
 fn fabric(context: &Context<'_>) -> Line {
     const TOPIC: &str = "fabric manager";
     let facts = context.facts;
+    if let Some(line) = registration(context) {
+        return line;
+    }
     let switches = facts.devices.value().map_or(0, |all| all.iter().filter(|device| device.is_switch()).count());
     match &facts.devices {
-        Reading::Is(_) if switches == 0 => {
-            return Line::ok(LAYER, TOPIC, "not needed: no NVSwitch on the PCI bus", facts.devices.how());
-        }
+        Reading::Is(_) if switches == 0 => return without_switch(context),
         Reading::Is(_) => {}
         other => return Line::unread(LAYER, TOPIC, other, "the PCI bus is not there"),
     }
@@ -207,6 +211,43 @@ fn fabric(context: &Context<'_>) -> Line {
     let version = facts.module.version.value().map_or_else(String::new, |version| format!(" of exactly {version}"));
     let fix = format!("install nvidia-fabricmanager{version}, and systemctl enable --now nvidia-fabricmanager");
     Line::judged(LAYER, TOPIC, "does not run", facts.system.daemons.how(), vec![finding.fix(fix)])
+}
+
+/// What the GPUs say of their fabric: each is registered in it before CUDA starts. Absent where they have none.
+fn registration(context: &Context<'_>) -> Option<Line> {
+    const TOPIC: &str = "fabric manager";
+    let smi = context.facts.smi.fact()?;
+    let states: Vec<(&str, &str)> =
+        smi.value.gpus.iter().filter_map(|gpu| Some((gpu.address.as_str(), gpu.field("fabric")?))).collect();
+    let how = context.facts.smi.how();
+    if !states.is_empty() && states.iter().all(|(_, state)| *state == "Completed") {
+        return Some(Line::ok(LAYER, TOPIC, format!("{} GPUs are registered in their fabric", states.len()), how));
+    }
+    let (address, state) = *states.iter().find(|(_, state)| ["Not Started", "In Progress"].contains(state))?;
+    let message = format!(
+        "the GPU at {address} is not registered in its fabric ({state}): until it is, CUDA fails with \"system not \
+         yet initialized\" (802)"
+    );
+    let finding = FABRIC.found(message, Evidence::observed(how, format!("fabric state: {state}"))).about(address);
+    let fix =
+        "look at nvidia-fabricmanager on the machine (systemctl status nvidia-fabricmanager), and at what it logs";
+    Some(Line::judged(LAYER, TOPIC, format!("fabric state {state}"), how, vec![finding.fix(fix)]))
+}
+
+/// No NVSwitch on the bus, where those of the fourth generation never are.
+fn without_switch(context: &Context<'_>) -> Line {
+    const TOPIC: &str = "fabric manager";
+    let facts = context.facts;
+    let is_there = |gpu: &SeenGpu| gpu.switches_off_bus;
+    if !context.gpus.iter().any(is_there) {
+        return Line::ok(LAYER, TOPIC, "not needed: no NVSwitch on the PCI bus", facts.devices.how());
+    }
+    let runs = |daemons: &Vec<String>| daemons.iter().any(|name| name.starts_with("nv-fabric"));
+    if facts.system.daemons.value().is_some_and(runs) {
+        return Line::ok(LAYER, TOPIC, "runs", facts.system.daemons.how());
+    }
+    let why = "the NVSwitches of these GPUs are not on the PCI bus, and no output of nvidia-smi tells of the fabric";
+    Line::not_checked(LAYER, TOPIC, why, facts.devices.how())
 }
 
 fn persistence(context: &Context<'_>) -> Line {

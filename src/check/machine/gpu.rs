@@ -19,6 +19,8 @@ pub struct SeenGpu {
     pub class: Option<GpuClass>,
     /// Which kernel modules drive it, where only one kind does.
     pub open_modules: Option<OpenModules>,
+    /// Whether the NVSwitches that go with it are not on the PCI bus.
+    pub switches_off_bus: bool,
     /// The kernel driver that holds it.
     pub driver: Option<String>,
     /// Number of its device node.
@@ -28,6 +30,11 @@ pub struct SeenGpu {
 }
 
 impl SeenGpu {
+    /// Whether NVIDIA's driver holds it, where that is seen.
+    pub fn is_driven(&self) -> bool {
+        self.driver.as_deref() == Some("nvidia")
+    }
+
     /// With its architecture: `NVIDIA H100 PCIe (sm_90)`.
     pub fn words(&self) -> String {
         match self.capability {
@@ -45,13 +52,30 @@ pub fn gpus(facts: &Facts, matrix: &Matrix) -> Result<Vec<SeenGpu>, Failure> {
     let devices = facts.devices.value().into_iter().flatten().filter(|device| device.is_gpu());
     let seen: Vec<SeenGpu> = devices.map(|device| on_bus(device, facts, matrix)).collect::<Result<_, _>>()?;
     if !seen.is_empty() {
-        return Ok(seen);
+        return Ok(given(seen, facts));
     }
     if let Some(board) = facts.system.jetson.fact() {
         return Ok(vec![named(&board.value, None, board.seen.clone(), matrix)?]);
     }
     let Some(smi) = facts.smi.fact() else { return Ok(Vec::new()) };
     smi.value.gpus.iter().map(|gpu| named(&gpu.name, Some(&gpu.address), smi.seen.clone(), matrix)).collect()
+}
+
+/// Those that are given to this container, where it shows which: the bus shows all of the machine's.
+///
+/// NVIDIA's runtime hides the folders of other GPUs below `/proc/driver/nvidia/gpus`, and no runtime hands in their nodes.
+fn given(seen: Vec<SeenGpu>, facts: &Facts) -> Vec<SeenGpu> {
+    let is_listed = |gpu: &SeenGpu| gpu.minor.is_some();
+    let has_node =
+        |gpu: &SeenGpu| gpu.minor.is_some_and(|minor| facts.system.node(&format!("/dev/nvidia{minor}")).is_some());
+    let is_hidden = |gpu: &SeenGpu| !is_listed(gpu) && gpu.is_driven();
+    if facts.system.container.fact().is_some() && seen.iter().any(has_node) {
+        return seen.into_iter().filter(has_node).collect();
+    }
+    match seen.iter().any(is_listed) {
+        true => seen.into_iter().filter(|gpu| !is_hidden(gpu)).collect(),
+        false => seen,
+    }
 }
 
 fn on_bus(device: &PciDevice, facts: &Facts, matrix: &Matrix) -> Result<SeenGpu, Failure> {
@@ -69,6 +93,7 @@ fn on_bus(device: &PciDevice, facts: &Facts, matrix: &Matrix) -> Result<SeenGpu,
         capability: known.map(|(_, chip)| chip.capability).or(gpu.capability),
         class: gpu.class.or(by_number),
         open_modules: known.and_then(|(_, chip)| chip.open_modules),
+        switches_off_bus: known.is_some_and(|(_, chip)| chip.switches_off_bus),
         driver: device.driver.clone(),
         minor: device.minor,
         ..gpu
@@ -83,6 +108,7 @@ fn named(name: &str, address: Option<&str>, seen: Evidence, matrix: &Matrix) -> 
         capability: known.as_ref().map(|gpu| gpu.capability),
         class: known.as_ref().and_then(|gpu| gpu.class),
         open_modules: None,
+        switches_off_bus: false,
         driver: None,
         minor: None,
         seen,

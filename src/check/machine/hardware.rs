@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, HELD, Layer, Line, MEMORY, MISSING, SeenGpu, THROTTLED, XID};
+use super::{Context, HELD, Layer, Line, MEMORY, MISSING, NOT_ANSWERING, SeenGpu, THROTTLED, XID};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::machine::{PciDevice, Reading, SmiGpu, Xid, reading};
+use crate::inventory::machine::{PciDevice, Reading, SmiGpu, Xid, reading, smi};
 
 const LAYER: Layer = Layer::Hardware;
 
-pub(super) fn judge(context: &Context<'_>) -> Result<Vec<Line>, Failure> {
-    let mut lines = vec![gpus(context)];
+/// `is_explained`: the driver's own lines say why nothing reaches the GPUs.
+pub(super) fn judge(context: &Context<'_>, is_explained: bool) -> Result<Vec<Line>, Failure> {
+    let mut lines = vec![gpus(context, is_explained)?];
     if context.is_gpu_machine() {
         lines.push(power(context));
         lines.push(memory(context));
@@ -32,39 +33,116 @@ pub(super) fn counted(gpus: &[SeenGpu]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn gpus(context: &Context<'_>) -> Line {
+fn gpus(context: &Context<'_>, is_explained: bool) -> Result<Line, Failure> {
     let devices = &context.facts.devices;
     let system = &context.facts.system;
     if context.gpus.is_empty() {
         if system.is_wsl() {
-            return Line::not_checked(
+            return Ok(Line::not_checked(
                 LAYER,
                 "GPUs",
                 "under WSL they are not on the PCI bus, and nvidia-smi shows none",
                 devices.how(),
-            );
+            ));
         }
         if let Some(version) = context.facts.module.version.fact().filter(|_| devices.value().is_some()) {
             let message = format!("driver {} runs, and no NVIDIA GPU is on the PCI bus", version.value);
             let finding = MISSING.found(message, Evidence::observed(devices.how(), "no display controller of NVIDIA"));
             let fix = "look for \"fallen off the bus\" in the kernel's log and restart the machine; in a virtual \
                        machine, pass the GPU through";
-            return Line::judged(
-                LAYER,
-                "GPUs",
-                "none",
-                devices.how(),
-                vec![finding.and(version.seen.clone()).fix(fix)],
-            );
+            let findings = vec![finding.and(version.seen.clone()).fix(fix)];
+            return Ok(Line::judged(LAYER, "GPUs", "none", devices.how(), findings));
         }
-        return Line::unread(LAYER, "GPUs", devices, "no NVIDIA GPU on the PCI bus");
+        return Ok(Line::unread(LAYER, "GPUs", devices, "no NVIDIA GPU on the PCI bus"));
     }
     // Where there is one on the bus, all are from there.
     let how = match devices.value().is_some_and(|devices| devices.iter().any(PciDevice::is_gpu)) {
         true => devices.how(),
         false => reading::how(&context.gpus[0].seen),
     };
-    Line::judged(LAYER, "GPUs", counted(context.gpus), how, held(context))
+    let mut findings = held(context);
+    findings.extend(undriven(context));
+    findings.extend(unreached(context, is_explained)?);
+    Ok(Line::judged(LAYER, "GPUs", counted(context.gpus), how, findings))
+}
+
+/// GPUs that no driver holds while NVIDIA's holds others.
+fn undriven(context: &Context<'_>) -> Vec<Diagnostic> {
+    if !context.gpus.iter().any(SeenGpu::is_driven) {
+        return Vec::new();
+    }
+    let one = |gpu: &SeenGpu| {
+        let address = gpu.address.as_deref().filter(|_| gpu.driver.is_none())?;
+        let message = format!("{} at {address} is held by no kernel driver, and NVIDIA's holds others", gpu.name);
+        let seen = Evidence::observed(format!("/sys/bus/pci/devices/{address}/driver"), "no such link");
+        let finding = Diagnostic { severity: Severity::Warning, ..HELD.found(message, seen).about(address) };
+        Some(finding.fix("dmesg | grep NVRM says why the driver does not take it: it is too old for it or too new, or it cannot be set up"))
+    };
+    context.gpus.iter().filter_map(one).collect()
+}
+
+/// GPUs that the driver holds and NVML does not reach. Where nvidia-smi fails for a reason that is found elsewhere, that says it.
+fn unreached(context: &Context<'_>, is_explained: bool) -> Result<Vec<Diagnostic>, Failure> {
+    let facts = context.facts;
+    let how = facts.smi.how();
+    let smi = match &facts.smi {
+        Reading::Is(smi) => &smi.value,
+        Reading::Unread { why, .. }
+            if smi::is_failure(why) && facts.module.version.value().is_some() && !is_explained =>
+        {
+            let finding = NOT_ANSWERING
+                .found(format!("NVML does not reach the GPUs: {why}"), Evidence::observed(how, why.as_str()));
+            let known = context.matrix.message()?;
+            let answer = known.meanings(why).into_iter().find_map(|meaning| meaning.answer());
+            return Ok(vec![match answer {
+                Some(row) => finding.and(Evidence::fact(&*row.cause, &*row.source)).fix(&*row.fix),
+                None => finding.fix("dmesg | grep NVRM says what the driver met; reset the GPU or restart the machine"),
+            }]);
+        }
+        _ => return Ok(Vec::new()),
+    };
+    let mut findings: Vec<Diagnostic> = smi.gpus.iter().filter_map(|gpu| ailing(gpu, how)).collect();
+    findings.extend(unlisted(context, &smi.gpus, how));
+    Ok(findings)
+}
+
+/// A GPU that NVML cannot reach any more, or of which it says what would bring it back.
+fn ailing(gpu: &SmiGpu, how: &str) -> Option<Diagnostic> {
+    let recovery = gpu.field("recovery").filter(|action| *action != "None");
+    let (what, message) = match (gpu.field(smi::TROUBLE), recovery) {
+        (Some(trouble), _) => (trouble, format!("{} at {} does not answer: {trouble}", gpu.name, gpu.address)),
+        (None, Some(action)) => {
+            (action, format!("{} at {} has met a fault that it recovers from by: {action}", gpu.name, gpu.address))
+        }
+        (None, None) => return None,
+    };
+    let finding = NOT_ANSWERING.found(message, Evidence::observed(how, what)).about(&*gpu.address);
+    Some(finding.fix(match recovery {
+        Some("Reset" | "GPU Reset" | "Drain and Reset") => {
+            "end the programs that use it and reset it (nvidia-smi --gpu-reset)"
+        }
+        Some("Drain P2P") => "end the programs that use it together with other GPUs",
+        _ => "restart the machine; if it happens again, look at power, cooling and seating of the GPU",
+    }))
+}
+
+/// GPUs that the driver has set up and that nvidia-smi does not list; a container may be given some alone.
+fn unlisted(context: &Context<'_>, listed: &[SmiGpu], how: &str) -> Vec<Diagnostic> {
+    if context.facts.system.container.fact().is_some() {
+        return Vec::new();
+    }
+    let one = |gpu: &SeenGpu| {
+        let address = gpu.address.as_deref().filter(|_| gpu.is_driven() && gpu.minor.is_some())?;
+        if listed.iter().any(|known| known.address == address) {
+            return None;
+        }
+        let message = format!("{} at {address} is not listed by nvidia-smi: the driver has lost it", gpu.name);
+        let finding =
+            NOT_ANSWERING.found(message, Evidence::observed(how, format!("{} GPUs, not this one", listed.len())));
+        let finding = finding.and(gpu.seen.clone()).about(address);
+        Some(finding.fix("look for its faults in the kernel's log (dmesg | grep NVRM), and restart the machine"))
+    };
+    context.gpus.iter().filter_map(one).collect()
 }
 
 /// GPUs that another driver holds; those that are handed to a virtual machine are meant to be.
@@ -131,7 +209,8 @@ fn memory(context: &Context<'_>) -> Line {
     for gpu in &smi.value.gpus {
         with_ecc += usize::from(gpu.field("ecc") == Some("Enabled"));
         let number = |field: &str| gpu.field(field).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        let errors = number("uncorrectable-dram").saturating_add(number("uncorrectable-sram"));
+        let counts = ["uncorrectable-dram", "uncorrectable-sram", "uncorrectable-sram-secded"];
+        let errors = counts.into_iter().map(number).fold(0, u64::saturating_add);
         let at = format!("{} at {}", gpu.name, gpu.address);
         if gpu.field("remap-failure") == Some("Yes") {
             let seen = Evidence::observed(how, "remapped_row_failure: Yes");
@@ -143,10 +222,12 @@ fn memory(context: &Context<'_>) -> Line {
             findings.push(finding.about(&*gpu.address).fix(
                 "restart the job, then reset the GPU (nvidia-smi --gpu-reset); if they come back, have it replaced",
             ));
-        } else if gpu.field("remap-pending") == Some("Yes") {
-            let seen = Evidence::observed(how, "remapped_row_pending: Yes");
+        } else if let Some(field) =
+            ["remap-pending", "retirement-pending"].into_iter().find(|field| gpu.field(field) == Some("Yes"))
+        {
+            let seen = Evidence::observed(how, format!("{field}: Yes"));
             let finding =
-                MEMORY.found(format!("{at} has a broken row of memory that is replaced at its next reset"), seen);
+                MEMORY.found(format!("{at} has a broken part of memory that is replaced at its next reset"), seen);
             let finding = Diagnostic { severity: Severity::Warning, ..finding };
             findings.push(finding.about(&*gpu.address).fix("reset it when no job runs: nvidia-smi --gpu-reset"));
         }

@@ -1,9 +1,9 @@
 //! The driver's libraries in user space against its kernel module: both come from one package, and have to be of one version.
 
 use super::{Context, LIBRARIES_MISSING, Layer, Line, MISMATCH, WSL_DRIVER};
-use crate::diag::{Diagnostic, Evidence};
+use crate::diag::{Diagnostic, Evidence, Severity};
 use crate::inventory::machine::DriverLibrary;
-use crate::inventory::machine::libraries::WSL_LIBRARIES;
+use crate::inventory::machine::libraries::{NIXOS, WSL};
 use crate::inventory::shown;
 
 const LAYER: Layer = Layer::Driver;
@@ -23,15 +23,40 @@ pub(super) fn judge(context: &Context<'_>) -> Option<Line> {
             &*library.path,
         ));
     }
-    Some(match cuda {
-        None => missing(context, None),
-        Some(library)
-            if !library.searched && !context.facts.system.is_wsl() && context.facts.system.jetson.fact().is_none() =>
-        {
-            missing(context, Some(library))
+    let is_searched = |library: &&&DriverLibrary| {
+        library.searched || context.facts.system.is_wsl() || context.facts.system.jetson.fact().is_some()
+    };
+    // Without the loader's own folders, LD_LIBRARY_PATH leads to it, as in the pods of GKE; that line judges its version.
+    let on_path = context.facts.on_path.iter().find(|library| library.name == CUDA && !is_aside(library));
+    Some(match (cuda.filter(is_searched), on_path, cuda) {
+        (Some(library), ..) => there(context, library, &found),
+        (None, Some(library), _) => {
+            Line::ok(LAYER, TOPIC, format!("{}, by LD_LIBRARY_PATH", words(library)), &*library.path)
         }
-        Some(library) => there(context, library, &found),
+        (None, None, Some(library)) if library.path.starts_with(NIXOS) => nixos(library),
+        (None, None, library) => missing(context, library.copied()),
     })
+}
+
+/// The driver on NixOS, which its own packages are built to find; others need to be told.
+fn nixos(library: &DriverLibrary) -> Line {
+    let message = format!("{CUDA} lies in {NIXOS}, where programs of Nixpkgs look, and wheels from elsewhere do not");
+    let claim = "packages of Nixpkgs have /run/opengl-driver/lib in their RUNPATH";
+    let source = "https://github.com/NixOS/nixpkgs, pkgs/by-name/ad/addDriverRunpath/setup-hook.sh";
+    let finding = LIBRARIES_MISSING.found(message, seen(library)).and(Evidence::fact(claim, source));
+    let finding = Diagnostic { severity: Severity::Note, ..finding.about(&*library.path) };
+    let fix = format!("start programs that are not of Nixpkgs with LD_LIBRARY_PATH={NIXOS}");
+    Line::judged(LAYER, TOPIC, words(library), &*library.path, vec![finding.fix(fix)])
+}
+
+/// Whether a library is no driver's own: a cuda-compat, or a stub that is there for linking.
+fn is_aside(library: &DriverLibrary) -> bool {
+    is_compat(library) || is_stub(library)
+}
+
+/// Whether a library is for linking only.
+pub(super) fn is_stub(library: &DriverLibrary) -> bool {
+    library.file.parent().is_some_and(|folder| folder.ends_with("stubs"))
 }
 
 /// The file that the loader finds first by each name; a cuda-compat on its way is judged with CUDA.
@@ -67,7 +92,9 @@ fn missing(context: &Context<'_>, aside: Option<&DriverLibrary>) -> Line {
     let runs =
         version.map_or_else(|| "there is a GPU".to_owned(), |version| format!("driver {version} runs in the kernel"));
     let container = facts.system.container.fact();
+    let refused = container.and_then(|_| refused(context));
     let fix = match (container, aside) {
+        (Some(_), _) if let Some((_, fix)) = &refused => (*fix).to_owned(),
         (Some(container), _) => format!(
             "start the container with its GPUs: --gpus all ({}), or the device plugin of the cluster",
             container.value
@@ -101,7 +128,24 @@ fn missing(context: &Context<'_>, aside: Option<&DriverLibrary>) -> Line {
     if let Some(container) = container {
         finding = finding.and(container.seen.clone());
     }
+    let finding = refused.into_iter().fold(finding, |finding, (seen, _)| finding.and(seen));
     Line::judged(LAYER, TOPIC, text, "the loader's folders", vec![finding.fix(fix)])
+}
+
+/// A variable by which a container asks NVIDIA's runtime for no GPU, or for none of the libraries that compute, and what to
+/// say instead (NVIDIA Container Toolkit, "Environment variables (OCI spec)").
+fn refused(context: &Context<'_>) -> Option<(Evidence, &'static str)> {
+    let variables = context.facts.variables.value()?;
+    let seen = |name: &str, value: &str| Evidence::observed("environment", format!("{name}={value}"));
+    let (gpus, parts) = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES");
+    if let Some(value) = variables.get(gpus).filter(|value| ["", "none", "void"].contains(&value.trim())) {
+        let fix = "start the container with GPUs: --gpus all, a request of nvidia.com/gpu in Kubernetes, or \
+                   NVIDIA_VISIBLE_DEVICES=all, where it asks for none now";
+        return Some((seen(gpus, value), fix));
+    }
+    let value = variables.get(parts).filter(|value| !value.is_empty())?;
+    let computes = value.split(',').any(|part| ["all", "compute"].contains(&part.trim()));
+    (!computes).then(|| (seen(parts, value), "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"))
 }
 
 fn there(context: &Context<'_>, cuda: &DriverLibrary, found: &[&DriverLibrary]) -> Line {
@@ -157,9 +201,10 @@ fn mismatch(context: &Context<'_>, first: &DriverLibrary, others: &[&DriverLibra
     others.iter().fold(finding, |finding, library| finding.and(seen(library))).fix(fix)
 }
 
-/// A driver of Linux inside WSL comes before that of Windows.
+/// A driver of Linux inside WSL comes before that of Windows. That of Windows has no version in its names, wherever a
+/// container is given it (libnvidia-container, `mount_files` in `nvc_mount.c`: the folder of the image's own libraries).
 fn wsl(cuda: &DriverLibrary) -> Vec<Diagnostic> {
-    if folder(&cuda.path) == WSL_LIBRARIES || cuda.file.starts_with(WSL_LIBRARIES) {
+    if cuda.version.is_none() || cuda.file.starts_with(WSL) {
         return Vec::new();
     }
     let message =

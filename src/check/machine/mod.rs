@@ -185,6 +185,7 @@ faults! {
     HIDDEN "gpu-hidden" Warning;
     MEMORY "gpu-memory-errors" Error;
     MISSING "gpu-missing" Error;
+    NOT_ANSWERING "gpu-not-answering" Error;
     MIXED "gpu-models-mixed" Warning;
     THROTTLED "gpu-throttled" Warning;
     INFINIBAND "infiniband-node-missing" Note;
@@ -234,8 +235,10 @@ impl Context<'_> {
 /// # Errors
 /// When the matrix cannot be read.
 pub fn judge(context: &Context<'_>) -> Result<Vec<Line>, Failure> {
-    let mut lines = hardware::judge(context)?;
-    lines.extend(driver::judge(context)?);
+    let driver = driver::judge(context)?;
+    let is_error = |finding: &Diagnostic| finding.severity == Severity::Error;
+    let mut lines = hardware::judge(context, driver.iter().flat_map(|line| &line.findings).any(is_error))?;
+    lines.extend(driver);
     lines.extend(cuda::judge(context)?);
     lines.extend(lock::judge(context));
     lines.extend(application::judge(context)?);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, HIDDEN, LEFT_OVER, Layer, Line, MIXED};
+use super::{Context, HIDDEN, LEFT_OVER, Layer, Line, MIXED, SeenGpu};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::matrix::EnvVarFacts;
 
@@ -72,19 +72,22 @@ pub(super) fn visible(context: &Context<'_>) -> Line {
         return Line::unread(LAYER, TOPIC, &facts.variables, "the variables of the job are not there");
     };
     let how = facts.variables.how();
-    let count = context.gpus.len();
+    let usable = usable(context);
+    let count = usable.len();
     let Some(value) = variables.get(NAME) else {
         return Line::judged(
             LAYER,
             TOPIC,
             format!("all {count}"),
             how,
-            mixed(context, variables, None).into_iter().collect(),
+            mixed(&usable, variables, None).into_iter().collect(),
         );
     };
     let parts: Vec<&str> = value.split(',').map(str::trim).collect();
     let text = format!("{NAME}={value}");
-    let indices: Option<Vec<i64>> = parts.iter().map(|part| part.parse().ok()).collect();
+    // What neither is a number nor begins as a UUID is an index that is none.
+    let is_uuid = |part: &&str| ["GPU-", "MIG-"].iter().any(|begin| part.starts_with(begin));
+    let indices: Vec<i64> = parts.iter().map(|part| part.parse().unwrap_or(-1)).collect();
     let seen = Evidence::observed("environment", text.clone());
     let hidden = |message: String| {
         let fact = Evidence::fact("devices behind the first index that is none are not visible", ORDER_SOURCE);
@@ -97,51 +100,56 @@ pub(super) fn visible(context: &Context<'_>) -> Line {
             vec![finding.fix(format!("unset {NAME}, or name GPUs that are there: 0 to {}", count.saturating_sub(1)))],
         )
     };
-    let Some(indices) = indices else {
-        if value.trim().is_empty() || value == "NoDevFiles" {
-            return hidden(format!("{NAME} is empty: CUDA sees no GPU"));
-        }
+    if value.trim().is_empty() {
+        return hidden(format!("{NAME} is empty: CUDA sees no GPU"));
+    }
+    if parts.iter().any(is_uuid) {
         return Line::not_checked(LAYER, TOPIC, format!("{text} names GPUs by their UUID, which no file shows"), how);
-    };
+    }
     let is_there = |index: &&i64| **index >= 0 && (**index as usize) < count;
     let valid: Vec<usize> = indices.iter().take_while(is_there).map(|index| *index as usize).collect();
-    match (valid.len(), indices.get(valid.len())) {
+    match (valid.len(), parts.get(valid.len())) {
         (0, _) => hidden(format!("{text}: CUDA sees no GPU, since there are {count}, counted from 0")),
-        (_, Some(bad)) => hidden(format!("{text}: there is no GPU {bad}, and CUDA sees only those before it")),
-        _ => Line::judged(LAYER, TOPIC, text, how, mixed(context, variables, Some(&valid)).into_iter().collect()),
+        (_, Some(bad)) => hidden(format!("{text}: there is no GPU `{bad}`, and CUDA sees only those before it")),
+        _ => Line::judged(LAYER, TOPIC, text, how, mixed(&usable, variables, Some(&valid)).into_iter().collect()),
     }
 }
 
+/// Those that CUDA can count: not one that another driver holds, or none.
+fn usable<'a>(context: &'a Context<'_>) -> Vec<&'a SeenGpu> {
+    let driven: Vec<&SeenGpu> = context.gpus.iter().filter(|gpu| gpu.is_driven()).collect();
+    if driven.is_empty() { context.gpus.iter().collect() } else { driven }
+}
+
 /// Several models in one job: the slowest decides how fast it is, and code is needed for each.
-fn mixed(context: &Context<'_>, variables: &BTreeMap<String, String>, chosen: Option<&[usize]>) -> Option<Diagnostic> {
-    let models = |gpus: &[&super::SeenGpu]| {
+fn mixed(all: &[&SeenGpu], variables: &BTreeMap<String, String>, chosen: Option<&[usize]>) -> Option<Diagnostic> {
+    let models = |gpus: &[&SeenGpu]| {
         let mut names: Vec<String> = gpus.iter().map(|gpu| gpu.words()).collect();
         names.sort();
         names.dedup();
         names
     };
-    let all: Vec<&super::SeenGpu> = context.gpus.iter().collect();
-    let names = models(&all);
+    let names = models(all);
     if names.len() < 2 {
         return None;
     }
     let by_bus = variables.get("CUDA_DEVICE_ORDER").is_some_and(|order| order == "PCI_BUS_ID");
-    let of_job: Vec<&super::SeenGpu> = match chosen {
+    let of_job: Vec<&SeenGpu> = match chosen {
         Some(chosen) if by_bus => chosen.iter().filter_map(|index| all.get(*index).copied()).collect(),
         // Without an order, what one index stands for is not known; it is one GPU all the same.
         Some([_]) => return None,
-        _ => all,
+        _ => all.to_vec(),
     };
     let names = models(&of_job);
     if names.len() < 2 {
         return None;
     }
     let message = format!("a job here sees GPUs of {} models: {}", names.len(), names.join(", "));
-    let finding = MIXED.found(message, context.gpus[0].seen.clone());
+    let finding = MIXED.found(message, of_job[0].seen.clone());
     let finding = of_job
         .iter()
         .skip(1)
-        .filter(|gpu| gpu.seen != context.gpus[0].seen)
+        .filter(|gpu| gpu.seen != of_job[0].seen)
         .fold(finding, |finding, gpu| finding.and(gpu.seen.clone()));
     let fact = Evidence::fact("CUDA counts the fastest GPU first unless CUDA_DEVICE_ORDER=PCI_BUS_ID", ORDER_SOURCE);
     Some(finding.and(fact).fix("choose those of one model: CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=.."))

@@ -48,11 +48,23 @@ fn tree(file: File) -> Result<Tree, Fault> {
     let mut packed = BufReader::with_capacity(256 << 10, file);
     let mut stream = Counted { inner: decompressed(&mut packed)?, left: LARGEST };
     let mut new = cache.create().map_err(Fault::Spool)?;
-    layer::entries(&mut stream, &mut new, "", &limits, Kept::AllSmall)?;
+    if !layer::entries(&mut stream, &mut new, "", &limits, Kept::AllSmall)? {
+        return Err(Fault::broken("it ends early, behind one of its entries".into()));
+    }
     let (store, index) = cache.finish(new, "")?;
+    if !index.entries.iter().any(|entry| is_of_machine(&entry.path.0)) {
+        return Err(Fault::broken("it has nothing of a machine: no proc, sys or gpulock".into()));
+    }
     let mut tree = Tree::new();
     tree.apply(Arc::new(store), index.entries, &limits)?;
     Ok(tree)
+}
+
+/// Whether an entry lies in a folder of which a captured machine has one at least.
+fn is_of_machine(path: &[u8]) -> bool {
+    let path = path.strip_prefix(b".").unwrap_or(path);
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    [&b"proc"[..], b"sys", b"gpulock"].contains(&path.split(|byte| *byte == b'/').next().unwrap_or_default())
 }
 
 /// Reads so much and no more.

@@ -132,7 +132,7 @@ pub(super) fn read(
         let mut stream = Stream { parts: receive, part: Vec::new(), at: 0 };
         let kept = entries(&mut stream, store, digest, limits, Kept::Judged);
         // A thread that has more to say than is listened to ends.
-        let drained = kept.and_then(|()| io::copy(&mut stream, &mut io::sink()).map(drop).map_err(Fault::from));
+        let drained = kept.and_then(|_| io::copy(&mut stream, &mut io::sink()).map(drop).map_err(Fault::from));
         drop(stream);
         let found = unpacking.join().unwrap_or_else(|_| Err(Fault::broken("it cannot be decompressed".into())));
         match (found, drained) {
@@ -274,7 +274,7 @@ impl Read for Stream {
 
 impl Source for Stream {}
 
-/// Takes an archive apart.
+/// Takes an archive apart; gives whether it said where it ends.
 ///
 /// # Errors
 /// An archive that is damaged or more than is allowed, or a disk that is full.
@@ -284,7 +284,7 @@ pub(super) fn entries(
     digest: &str,
     limits: &Limits,
     kept_of: Kept,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let mut writer = Writer::new(store, digest).map_err(Fault::Spool)?;
     let mut tar = Tar::new(&mut *stream);
     while let Some(entry) = tar.next()? {
@@ -306,7 +306,8 @@ pub(super) fn entries(
             kept,
         });
     }
-    writer.finish()
+    let ended = tar.ended();
+    writer.finish().map(|()| ended)
 }
 
 #[cfg(test)]

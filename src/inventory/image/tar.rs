@@ -73,6 +73,8 @@ pub(super) struct Tar<R> {
     /// Bytes of the present entry that the archive still holds, and what fills its last block.
     stored: u64,
     padding: u64,
+    /// Whether it was said that the archive ends.
+    ended: bool,
     /// How the present entry's content lies in what is stored.
     sparse: Sparse,
 }
@@ -88,7 +90,7 @@ struct Ahead {
 
 impl<R: Source> Tar<R> {
     pub(super) fn new(reader: R) -> Self {
-        Self { reader, stored: 0, padding: 0, sparse: Sparse::default() }
+        Self { reader, stored: 0, padding: 0, ended: false, sparse: Sparse::default() }
     }
 
     /// The next entry; `None` at the end of the archive.
@@ -114,6 +116,11 @@ impl<R: Source> Tar<R> {
                 _ => return self.entry(&header, kind, size, ahead).map(Some),
             }
         }
+    }
+
+    /// Whether the archive said that it ends, behind the last entry: one that was cut between entries does not.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
     }
 
     /// What it reads from, where the content of the present entry begins until that is read.
@@ -192,6 +199,7 @@ impl<R: Source> Tar<R> {
             }
         }
         // Two blocks of zeros end it.
+        self.ended = true;
         Ok(None)
     }
 

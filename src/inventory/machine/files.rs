@@ -62,6 +62,11 @@ impl<'r> Files<'r> {
         self.read(path, |_| true, false)
     }
 
+    /// The lines of a file that are asked for, which are not remembered.
+    pub fn peek_lines(&self, path: &str, wanted: impl Fn(&str) -> bool) -> Reading<String> {
+        self.read(path, wanted, false)
+    }
+
     /// The lines of a file that are asked for; the others are as if they were not there.
     pub fn lines(&self, path: &str, wanted: impl Fn(&str) -> bool) -> Reading<String> {
         self.read(path, wanted, true)
@@ -77,7 +82,8 @@ impl<'r> Files<'r> {
                     self.note(path, Given::File(format!("{text}\n").into_bytes()));
                 }
                 let text = text.trim_end_matches(['\0', '\n', ' ']).to_owned();
-                Reading::of(text, path, &lines.join("; "))
+                let fact = lines.join("; ");
+                Reading::of(text, path, fact.trim_end_matches(['\0', ' ']))
             }
             Err(error) => self.failed(path, error),
         }

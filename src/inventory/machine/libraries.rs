@@ -22,7 +22,9 @@ const DEFAULTS: [&str; 8] = [
 ];
 /// What Windows puts into its Linux machines, and the libraries of its driver there.
 pub const WSL: &str = "/usr/lib/wsl";
-pub const WSL_LIBRARIES: &str = "/usr/lib/wsl/lib";
+const WSL_LIBRARIES: &str = "/usr/lib/wsl/lib";
+/// Where NixOS puts the driver.
+pub const NIXOS: &str = "/run/opengl-driver/lib";
 /// Where packages put the driver's files, and where no loader looks unless it is told to.
 const ASIDE: [&str; 7] = [
     WSL_LIBRARIES,
@@ -31,10 +33,11 @@ const ASIDE: [&str; 7] = [
     "/usr/lib/aarch64-linux-gnu/tegra",
     "/usr/lib/aarch64-linux-gnu/nvidia",
     "/usr/lib64/nvidia",
-    "/run/opengl-driver/lib",
+    NIXOS,
 ];
-/// A branch of the driver is a number from here on; `libcuda.so.1.1` has none in its name.
-const LEAST_BRANCH: u32 = 100;
+/// A branch of the driver is a number from here on; `libcuda.so.1.1` has none in its name, and the display's module of a
+/// Jetson has the release of its software, 35.4.1, in its place.
+pub(super) const LEAST_BRANCH: u32 = 100;
 
 /// A file of the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +72,8 @@ pub(super) fn search(files: &Files<'_>) -> Search {
 
 /// In the order in which the loader looks, each file once; what it does not find by itself comes last.
 pub(super) fn read(files: &Files<'_>, search: &Search) -> Vec<DriverLibrary> {
-    let own = search.configured.iter().map(String::as_str).chain(DEFAULTS).map(|folder| (folder, true));
+    let own = search.configured.iter().map(String::as_str).filter(|folder| !is_of_32_bits(folder));
+    let own = own.chain(DEFAULTS).map(|folder| (folder, true));
     let mut found: Vec<DriverLibrary> = Vec::new();
     for (folder, searched) in own.chain(ASIDE.map(|folder| (folder, false))) {
         for name in LIBRARIES {
@@ -81,6 +85,11 @@ pub(super) fn read(files: &Files<'_>, search: &Search) -> Vec<DriverLibrary> {
         }
     }
     found
+}
+
+/// Whether a folder is that of libraries for 32-bit programs, which the loader passes over for others (Debian's names).
+fn is_of_32_bits(folder: &str) -> bool {
+    folder.split('/').any(|part| part == "i386-linux-gnu" || part == "arm-linux-gnueabihf")
 }
 
 /// The library of that name in a folder.

@@ -12,6 +12,8 @@ use crate::inventory::root::NONBLOCK;
 const KMSG: &str = "/dev/kmsg";
 /// Where syslog keeps what the kernel says: Debian's and Red Hat's file.
 const FILES: [&str; 2] = ["/var/log/kern.log", "/var/log/messages"];
+/// How a line begins that tells of a fault.
+const XID: &str = "NVRM: Xid";
 /// A record is smaller, in bytes (kernel/printk/printk.c, `PRINTK_MESSAGE_MAX`), and the ring holds fewer.
 const RECORD: usize = 8 << 10;
 const MOST_RECORDS: usize = 1 << 18;
@@ -36,11 +38,25 @@ pub(super) fn read(files: &Files<'_>, is_here: bool) -> Reading<Vec<Xid>> {
 }
 
 fn is_xid(line: &str) -> bool {
-    line.contains("NVRM: Xid")
+    line.contains(XID)
 }
 
 fn captured(files: &Files<'_>, path: &str) -> Reading<Vec<Xid>> {
-    files.lines(path, is_xid).and_then(|text| Some(parsed(text.lines())))
+    let lines = files.peek_lines(path, is_xid);
+    if let Some(text) = lines.value() {
+        files.keep(path, &kept(text.lines()));
+    }
+    lines.and_then(|text| Some(parsed(text.lines())))
+}
+
+/// What of the lines is kept: from the driver's word on, without the name of the machine and those of programs.
+fn kept<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    let one = |line: &str| {
+        let line = &line[line.find(XID)?..];
+        let parts: Vec<&str> = line.split(", ").filter(|part| !part.starts_with("name=")).collect();
+        Some(parts.join(", ") + "\n")
+    };
+    lines.filter_map(one).collect()
 }
 
 fn ring(files: &Files<'_>) -> Reading<Vec<Xid>> {
@@ -73,7 +89,7 @@ fn ring(files: &Files<'_>) -> Reading<Vec<Xid>> {
         }
     }
     lines.drain(..lines.len().saturating_sub(MOST_LINES));
-    files.keep(KMSG, &(lines.join("\n") + "\n"));
+    files.keep(KMSG, &kept(lines.iter().map(String::as_str)));
     let fact = format!("{} lines with NVRM: Xid since the start of the machine", lines.len());
     Reading::of(parsed(lines.iter().map(String::as_str)), KMSG, &fact)
 }

@@ -26,7 +26,7 @@ pub use smi::{Smi, SmiGpu};
 pub use system::{Node, System};
 pub use toolkit::Toolkit;
 
-use crate::diag::hide_secrets;
+use crate::diag::hide_value;
 
 /// Where a captured tree has what nvidia-smi printed, and the variables of the shell.
 const SMI: &str = "/gpulock/nvidia-smi.xml";
@@ -158,7 +158,7 @@ fn variables(files: &Files<'_>, here: Option<&Here<'_>>) -> Reading<BTreeMap<Str
             let is_line = |text: &str| !text.contains(char::is_control);
             let kept =
                 here.variables.iter().filter(|(name, value)| is_captured(name) && is_line(name) && is_line(value));
-            let lines: String = kept.map(|(name, value)| format!("{name}={}\n", hide_secrets(value))).collect();
+            let lines: String = kept.map(|(name, value)| format!("{name}={}\n", hide_value(name, value))).collect();
             files.keep(VARIABLES, &lines);
             Reading::of(here.variables.clone(), "environment", "of this process")
         }

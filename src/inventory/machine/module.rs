@@ -1,6 +1,7 @@
 //! NVIDIA's kernel module: the one that runs, which kind it is, and whether there is one for this kernel.
 
 use super::files::Files;
+use super::libraries::LEAST_BRANCH;
 use super::reading::Reading;
 use crate::version::Driver;
 
@@ -32,7 +33,8 @@ fn version_of(files: &Files<'_>, line: Reading<String>) -> Reading<Driver> {
     let version = line.and_then(|line| {
         line.split_whitespace().find_map(|word| word.contains('.').then(|| word.parse().ok()).flatten())
     });
-    version.or(|| files.text(MODULE).and_then(|text| text.parse().ok()))
+    let version = version.or(|| files.text(MODULE).and_then(|text| text.parse().ok()));
+    version.and_then(|version: Driver| (version.major() >= LEAST_BRANCH).then_some(version))
 }
 
 /// `release` is that of the kernel, where it is known.

@@ -34,8 +34,27 @@ pub struct SmiGpu {
     pub fields: Vec<(&'static str, String)>,
 }
 
+/// What NVML says in the place of a value when it cannot reach a GPU any more (`nvmlErrorString` of
+/// `NVML_ERROR_GPU_IS_LOST` and `NVML_ERROR_RESET_REQUIRED`); the field has the first of them that is found.
+const TROUBLES: [&str; 2] = ["GPU is lost", "GPU requires reset"];
+pub const TROUBLE: &str = "trouble";
+/// What stands where there is no value.
+const NOTHING: [&str; 7] = [
+    "N/A",
+    "[N/A]",
+    "Requested functionality has been deprecated",
+    "Unknown Error",
+    "[Unknown Error]",
+    "ERR!",
+    "[ERR!]",
+];
+
 /// A field and the places in which releases of the driver have it.
-const FIELDS: [(&str, &[&str]); 12] = [
+const FIELDS: [(&str, &[&str]); 17] = [
+    (TROUBLE, &[TROUBLE]),
+    ("recovery", &["gpu_recovery_action"]),
+    ("fabric", &["fabric/state"]),
+    ("retirement-pending", &["retired_pages/pending_retirement"]),
     ("persistence", &["persistence_mode"]),
     ("mig", &["mig_mode/current_mig"]),
     ("temperature", &["temperature/gpu_temp"]),
@@ -45,11 +64,13 @@ const FIELDS: [(&str, &[&str]); 12] = [
         &["gpu_power_readings/current_power_limit", "power_readings/power_limit", "gpu_power_readings/power_limit"],
     ),
     ("ecc", &["ecc_mode/current_ecc"]),
-    ("uncorrectable-dram", &["ecc_errors/volatile/dram_uncorrectable", "ecc_errors/volatile/double_bit/device_memory"]),
+    // Before Turing all memories are counted together.
+    ("uncorrectable-dram", &["ecc_errors/volatile/dram_uncorrectable", "ecc_errors/volatile/double_bit/total"]),
     (
         "uncorrectable-sram",
         &["ecc_errors/volatile/sram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable_parity"],
     ),
+    ("uncorrectable-sram-secded", &["ecc_errors/volatile/sram_uncorrectable_secded"]),
     ("remap-pending", &["remapped_rows/remapped_row_pending"]),
     ("remap-failure", &["remapped_rows/remapped_row_failure"]),
     (
@@ -105,6 +126,12 @@ impl Smi {
     }
 }
 
+/// Whether the program was started and says itself why it has nothing; what it prints of a damaged infoROM (14) it prints
+/// besides all else.
+pub fn is_failure(why: &str) -> bool {
+    why.strip_prefix("nvidia-smi failed, ").is_some_and(|why| !why.contains("<?xml"))
+}
+
 /// Asks the program.
 pub(in crate::inventory) fn asked(ask: Ask<'_>) -> Reading<Smi> {
     let what = format!("nvidia-smi {}", ARGUMENTS.join(" "));
@@ -134,10 +161,16 @@ pub(super) fn parsed(text: &str, what: &str) -> Reading<Smi> {
 fn gpu(node: Node<'_, '_>) -> SmiGpu {
     let field =
         |(name, paths): &(&'static str, &[&str])| Some((*name, paths.iter().find_map(|path| text_at(node, path))?));
+    let mut fields: Vec<(&'static str, String)> = FIELDS.iter().filter_map(field).collect();
+    let said = |node: Node<'_, '_>| TROUBLES.into_iter().find(|text| node.text().is_some_and(|it| it.contains(text)));
+    if let Some(text) = node.descendants().find_map(said) {
+        fields.retain(|(name, value)| *name != TROUBLE && !value.contains(text));
+        fields.insert(0, (TROUBLE, text.to_owned()));
+    }
     SmiGpu {
         address: address(node.attribute("id").unwrap_or_default()),
         name: text_at(node, "product_name").unwrap_or_default(),
-        fields: FIELDS.iter().filter_map(field).collect(),
+        fields,
     }
 }
 
@@ -155,10 +188,14 @@ fn address(id: &str) -> String {
 /// The text of an element below a node, unless that says that there is none.
 fn text_at(node: Node<'_, '_>, path: &str) -> Option<String> {
     const LONGEST: usize = 200;
-    let found = path.split('/').try_fold(node, |at, tag| at.children().find(|child| child.has_tag_name(tag)))?;
-    let text = found.text()?.trim();
-    let says_something =
-        !text.is_empty() && !matches!(text, "N/A" | "[N/A]" | "Requested functionality has been deprecated");
+    // What was kept has each field in elements of its own: several of one name beside each other.
+    let (tag, rest) = path.split_once('/').map_or((path, None), |(tag, rest)| (tag, Some(rest)));
+    let mut below = node.children().filter(|child| child.has_tag_name(tag));
+    if let Some(rest) = rest {
+        return below.find_map(|child| text_at(child, rest));
+    }
+    let text = below.next()?.text()?.trim();
+    let says_something = !text.is_empty() && !NOTHING.contains(&text);
     (says_something && text.len() <= LONGEST).then(|| text.to_owned())
 }
 
@@ -172,7 +209,9 @@ mod tests {
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
 <nvidia_smi_log><driver_version>570.124.06</driver_version>
 <gpu id="00000000:41:00.0"><product_name>NVIDIA H100 &lt;PCIe&gt;</product_name><serial>123</serial>
-<temperature><gpu_temp>31 C</gpu_temp></temperature><power_readings><power_draw>70.1 W</power_draw></power_readings>
+<temperature><gpu_temp>31 C</gpu_temp></temperature><power_readings><power_draw>70.1 W</power_draw>
+<power_limit>350.00 W</power_limit></power_readings><ecc_errors><volatile><sram_uncorrectable_parity>1</sram_uncorrectable_parity>
+<sram_uncorrectable_secded>2</sram_uncorrectable_secded><dram_uncorrectable>3</dram_uncorrectable></volatile></ecc_errors>
 <ecc_mode><current_ecc>N/A</current_ecc></ecc_mode></gpu></nvidia_smi_log>"#;
         let Reading::Is(first) = parsed(text, "x") else { panic!() };
         let gpu = first.value.at("0000:41:00.0").unwrap();
@@ -180,6 +219,7 @@ mod tests {
             (gpu.name.as_str(), gpu.field("power"), gpu.field("ecc")),
             ("NVIDIA H100 <PCIe>", Some("70.1 W"), None)
         );
+        assert_eq!(gpu.field("uncorrectable-sram-secded"), Some("2"));
         let Reading::Is(again) = parsed(&first.value.text(), "x") else { panic!() };
         assert_eq!(again.value, first.value);
         assert!(!first.value.text().contains("123"));

@@ -42,6 +42,9 @@ pub struct ChipRow {
     pub capability: Capability,
     /// Which kernel modules drive it; absent where both do.
     pub open_modules: Option<OpenModules>,
+    /// Whether the NVSwitches that go with it are no devices on the PCI bus of the machine.
+    #[serde(default)]
+    pub switches_off_bus: bool,
     /// A remark for people.
     pub note: Option<String>,
     /// How it is known.

@@ -6,7 +6,7 @@ use gpulock::matrix::Matrix;
 use super::program::Place;
 
 /// What is pasted, and words of what is said.
-const PASTED: [(&str, &[&str]); 40] = [
+const PASTED: [(&str, &[&str]); 71] = [
     ("35", &["CUDA 35: cudaErrorInsufficientDriver", "driver-too-old"]),
     ("100", &["CUDA_ERROR_NO_DEVICE, cudaErrorNoDevice"]),
     ("209", &["CUDA_ERROR_NO_BINARY_FOR_GPU, cudaErrorNoKernelImageForDevice", "gpu-code-missing"]),
@@ -56,6 +56,51 @@ const PASTED: [(&str, &[&str]); 40] = [
     ("cuda-memcheck", &["compute-sanitizer", "CUDA 12.0"]),
     ("nvprof: command not found", &["Nsight Systems"]),
     ("gpu-code-missing", &["# gpu-code-missing"]),
+    ("[  12.3] NVRM: Xid (PCI:0000:41:00): 79, pid=1234, name=python3, GPU has fallen off the bus.", &["# Xid 79"]),
+    ("NVRM: Xid (PCI:0000:01:00): 31, pid=1, Ch 00000008", &["# Xid 31"]),
+    ("error code 35", &["It is not said which library", "# CUDA 35: cudaErrorInsufficientDriver"]),
+    ("CUDA error 0x23", &["# CUDA 35"]),
+    ("-11", &["SIGSEGV"]),
+    ("  exitcode  : -9 (pid: 1234)", &["SIGKILL"]),
+    ("subprocess.CalledProcessError: died with returncode=-6", &["SIGABRT"]),
+    ("worker died with signal 11", &["SIGSEGV"]),
+    ("Killed", &["SIGKILL"]),
+    ("rc=139", &["SIGSEGV"]),
+    ("exitcode: 1 (pid: 134)", &["# Exit status 1\n", "names the error"]),
+    ("No devices were found", &["# nvidia-smi finds no GPU", "gpu-not-answering"]),
+    (
+        "Unable to determine the device handle for GPU0000:5E:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        &["# The GPU is lost"],
+    ),
+    ("  File x.py, line 35\ntorch.OutOfMemoryError", &["# Out of GPU memory"]),
+    ("bash: nvidia-smi: command not found", &["utility"]),
+    ("libcuda.so.1: cannot open shared object file: No such file or directory", &["# No driver"]),
+    (
+        "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env \
+         variable CUDA_VISIBLE_DEVICES after program start",
+        &["/dev/nvidia-uvm"],
+    ),
+    ("RuntimeError: Cannot re-initialize CUDA in forked subprocess.", &["spawn"]),
+    ("NCCL WARN Cuda failure 'initialization error'", &["spawn"]),
+    (
+        "misc/shmutils.cc:72 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-ABC (size 9637888)",
+        &["--shm-size"],
+    ),
+    (
+        "[E ProcessGroupNCCL.cpp:475] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, \
+         OpType=ALLREDUCE, Timeout(ms)=600000)",
+        &["earliest error"],
+    ),
+    ("Loaded runtime CuDNN library: 8.5.0 but source was compiled with: 8.6.0.", &["cudnn-older-than-built"]),
+    ("XlaRuntimeError: FAILED_PRECONDITION: DNN library initialization failed.", &["XLA_PYTHON_CLIENT_PREALLOCATE"]),
+    ("undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", &["nvjitlink-mismatch"]),
+    ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", &["nvcc --list-gpu-arch"]),
+    ("nvcc fatal: Value 'sm_120' is not defined for option 'gpu-architecture'", &["nvcc --list-gpu-arch"]),
+    ("ptxas t.ptx, line 5; fatal   : Unsupported .version 8.7; current version is '8.4'", &["TRITON_PTXAS_PATH"]),
+    ("failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all", &["nvidia-ctk cdi generate"]),
+    ("nvidia-container-cli: device error: 3: unknown device: unknown", &["nvidia-smi -L"]),
+    ("CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", &["# cuBLAS 1", "memory on the GPU"]),
+    ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED", &["# cuBLAS 3", "not enough free memory"]),
 ];
 
 #[test]
@@ -69,6 +114,22 @@ fn what_people_paste() {
     }
     let said = place.run(&["explain", "CUDA", "error:", "out", "of", "memory"]).code(0).out;
     assert!(said.contains("enough free memory") || said.contains("cudaErrorMemoryAllocation"), "{said}");
+}
+
+/// Of several pages the one that says most comes first.
+#[test]
+fn the_nearest_page_comes_first() {
+    for (text, first) in [
+        ("libc.so.6: version `GLIBC_2.34' not found (required by /x.so)", "# The C library is too old"),
+        ("libstdc++.so.6: version `CXXABI_1.3.15' not found (required by /x.so)", "# The C++ library is too old"),
+        (
+            "ld.so: object '/x.so' from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored.",
+            "# A preloaded library is not found",
+        ),
+    ] {
+        let said = Place::empty().run(&["explain", text]).code(0).out;
+        assert!(said.starts_with(first), "{text}: {said}");
+    }
 }
 
 /// The line of the error, not numbers that stand around it.
@@ -88,6 +149,29 @@ fn numbers_that_are_none() {
         for word in ["No component defines", "CUDA_LAUNCH_BLOCKING=1", "TORCH_SHOW_CPP_STACKTRACES=1", "core file"] {
             assert!(said.contains(word), "{text}: {said}");
         }
+    }
+}
+
+/// A number that stands in a message and is no status of anything is none that "no component defines".
+#[test]
+fn numbers_that_are_no_statuses() {
+    let place = Place::empty();
+    for text in [
+        "sm_120 and nothing else",
+        "rank 3 of 8 waits",
+        "ldcache error: process /sbin/ldconfig of this image failed with error code: 1",
+        "Loaded something of CuDNN library: 8.5.0",
+    ] {
+        let ran = place.run(&["explain", text]).code(2);
+        assert!(ran.err.contains("message-unknown") && ran.out.is_empty(), "{text}: {ran:?}");
+    }
+    // What one line is about is said once, and by nothing that its numbers happen to be.
+    for text in [
+        "Loaded runtime CuDNN library: 8.5.0 but source was compiled with: 8.6.0.",
+        "NVRM: Xid (PCI:0000:01:00): 79, x",
+    ] {
+        let said = place.run(&["explain", text]).code(0).out;
+        assert!(!said.contains("\n# "), "{text}: {said}");
     }
 }
 

@@ -86,7 +86,12 @@ fn refusals_leave_everything_as_it_was() {
 fn a_read_only_folder_is_said_to_be_one() {
     // Nobody can create files there, root included.
     let refused = atomically(Path::new("/proc/gpulock.lock"), "x").unwrap_err();
-    assert!(refused.to_string().starts_with("cannot write /proc/gpulock.lock: "), "{refused}");
+    let said = refused.to_string();
+    assert!(said.starts_with("cannot write /proc/gpulock.lock: files cannot be made in its folder"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let refused = atomically(&folder.path().join("file/gpulock.lock"), "x").unwrap_err();
+    assert!(refused.to_string().contains("is a file, not a folder"), "{refused}");
 }
 
 #[test]

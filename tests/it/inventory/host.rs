@@ -19,7 +19,8 @@ fn silent(program: &str, _: &[&str]) -> Result<String, String> {
 }
 
 fn read(root: &Path, processor: &str, ask: Ask<'_>) -> Host {
-    host::read(root, processor, Matrix::embedded().pci().unwrap(), ask)
+    let matrix = Matrix::embedded();
+    host::read(root, processor, (matrix.pci().unwrap(), matrix.gpu().unwrap()), ask)
 }
 
 /// Driver, GPUs, platform, glibc and Python as text; `-` for what is absent.
@@ -89,6 +90,32 @@ fn a_machine_before_its_driver() {
         write(folder.path(), &format!("sys/bus/pci/devices/0000:01:00.0/{name}"), text);
     }
     assert_eq!(shown(&read(folder.path(), "x86_64", &silent))[..2], ["-", "GeForce RTX 5090"]);
+}
+
+/// The names of parts of a GPU, and those of several chips, are no products; the number on the bus says which it is.
+#[test]
+fn names_that_are_no_products() {
+    for (model, device, expected) in [
+        ("GRID T4-8C", "0x1eb8", "Tesla T4"),
+        ("NVIDIA GeForce GT 710", "0x1281", "sm_35"),
+        ("NVIDIA A100-SXM4-80GB", "0x20b2", "NVIDIA A100-SXM4-80GB"),
+        ("GRID X1-8C", "0x0001", "GRID X1-8C"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "proc/driver/nvidia/gpus/0000:01:00.0/information", format!("Model: \t {model}\n"));
+        write(folder.path(), "sys/bus/pci/devices/0000:01:00.0/device", format!("{device}\n"));
+        assert_eq!(shown(&read(folder.path(), "x86_64", &silent))[1], expected);
+    }
+}
+
+/// The display's module of a Jetson has the release of its software where others have the driver's.
+#[test]
+fn a_release_of_a_jetson_is_no_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  35.4.1  Release Build  (x@y)\n";
+    write(folder.path(), "proc/driver/nvidia/version", line);
+    write(folder.path(), "proc/device-tree/model", "NVIDIA Jetson AGX Orin Developer Kit\0");
+    assert_eq!(shown(&read(folder.path(), "aarch64", &silent))[..2], ["-", "Jetson AGX Orin"]);
 }
 
 #[test]

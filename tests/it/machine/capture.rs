@@ -88,6 +88,35 @@ fn variables_of_this_process() {
     assert!(!bytes.contains("AWS_SECRET"));
 }
 
+/// What a variable is for GPUs alone does not say that it is no secret.
+#[test]
+fn variables_that_are_secrets() {
+    let place = Place::empty();
+    let secrets = ["NVIDIA_API_KEY", "TORCH_HUB_TOKEN", "MASTER_PASSWORD", "CUDA_Secret_x", "NCCL_AUTH"];
+    let mut command = place.command(&["doctor", "--capture", "a.tar"]);
+    command.envs(secrets.map(|name| (name, "hunter2"))).env("NVIDIA_VISIBLE_DEVICES", "all");
+    Ran::of(command.output().unwrap());
+    let bytes = String::from_utf8_lossy(&fs::read(place.path("a.tar")).unwrap()).into_owned();
+    assert!(!bytes.contains("hunter2") && bytes.contains("NVIDIA_VISIBLE_DEVICES=all"), "{bytes}");
+    secrets.iter().for_each(|name| assert!(bytes.contains(&format!("{name}=***\n")), "{name}: {bytes}"));
+}
+
+/// Of a line of the log what the driver says: not whose machine it is, and not whose program.
+#[test]
+fn lines_of_the_log() {
+    let machine = Machine::with(&[H100]);
+    machine.remove("dev/kmsg");
+    let line = "NVRM: Xid (PCI:0000:01:00): 31, pid=4242, name=secret.py, Ch 00000008, MMU Fault";
+    machine.put("var/log/kern.log", format!("Nov 1 10:00:00 alices-laptop kernel: [ 1.2] {line}\n"));
+    let place = Place::empty();
+    let first = captured(&machine, &place).code(0);
+    let again = place.run(&["doctor", "machine.tar"]).code(0);
+    assert_eq!(lines(&first), lines(&again));
+    assert!(again.out.contains("Xid 31") && again.out.contains("MMU Fault"), "{}", again.out);
+    let bytes = String::from_utf8_lossy(&fs::read(place.path("machine.tar")).unwrap()).into_owned();
+    assert!(!bytes.contains("secret.py") && !bytes.contains("alices-laptop"), "{bytes}");
+}
+
 #[test]
 fn links_lead_nowhere_else() {
     let outside = tempfile::tempdir().unwrap();
@@ -150,7 +179,17 @@ fn hostile_archives() {
 fn what_is_no_capture() {
     let place = Place::empty();
     let good = tar(&[("proc/2/comm", tar::EntryType::Regular, "", b"kthreadd\n")]);
-    for bytes in [b"no archive".to_vec(), good[..700].to_vec(), vec![0xff; 5000]] {
+    let other = tar(&[("notes.txt", tar::EntryType::Regular, "", b"x")]);
+    let cut_between_entries = good[..1024].to_vec();
+    for bytes in [
+        b"no archive".to_vec(),
+        good[..700].to_vec(),
+        vec![0xff; 5000],
+        Vec::new(),
+        vec![0; 10_240],
+        other,
+        cut_between_entries,
+    ] {
         fs::write(place.path("a.tar"), &bytes).unwrap();
         place.run(&["doctor", "a.tar"]).code(2).says(&["a.tar is no captured machine", "--capture"]);
     }

@@ -13,6 +13,40 @@ fn with(fields: &str) -> Machine {
     machine
 }
 
+/// A GPU that the driver holds and nvidia-smi leaves out; a container is shown those that it was given.
+#[test]
+fn a_gpu_that_is_not_listed() {
+    let machine = with("");
+    machine.gpu(1, H100);
+    assert_eq!(machine.found(), ["error gpu-not-answering"]);
+    let excluded = "Model: \t\t NVIDIA H100 80GB HBM3\nDevice Minor: \t 1\nGPU Excluded:\t Yes\n";
+    machine.put("proc/driver/nvidia/gpus/0000:02:00.0/information", excluded);
+    assert_eq!(machine.found(), [""; 0]);
+    let machine = with("");
+    machine.gpu(1, H100);
+    machine.contained();
+    assert_eq!(machine.found(), [""; 0]);
+}
+
+/// What the program says itself, unless the driver's files say why it fails.
+#[test]
+fn a_program_that_fails() {
+    let machine = Machine::with(&[H100]);
+    let fails = |why: &str| machine.put("gpulock/unread", format!("/gpulock/nvidia-smi.xml\t{why}\n"));
+    fails(
+        "nvidia-smi failed, exit status: 15: Unable to determine the device handle for GPU0000:01:00.0: GPU is lost.",
+    );
+    assert_eq!(machine.found(), ["error gpu-not-answering"]);
+    assert!(machine.doctor(&[]).out.contains("look for its Xid faults"));
+    fails("nvidia-smi failed, exit status: 14: <?xml version=\"1.0\" ?>");
+    assert_eq!(machine.found(), [""; 0]);
+    fails("nvidia-smi is not on PATH");
+    assert_eq!(machine.found(), [""; 0]);
+    fails("nvidia-smi failed, exit status: 18: Failed to initialize NVML: Driver/library version mismatch");
+    machine.module("570.86.10", true);
+    assert_eq!(machine.found(), ["error driver-module-mismatch"]);
+}
+
 #[test]
 fn facts_that_no_file_shows() {
     let machine = with(
@@ -46,9 +80,35 @@ fn faults_that_no_file_shows() {
             "warning gpu-throttled",
         ),
         ("<mig_mode><current_mig>Enabled</current_mig></mig_mode>", "error mig-empty"),
+        (
+            "<ecc_errors><volatile><sram_uncorrectable_parity>0</sram_uncorrectable_parity><sram_uncorrectable_secded>1\
+             </sram_uncorrectable_secded></volatile></ecc_errors>",
+            "error gpu-memory-errors",
+        ),
+        (
+            "<ecc_errors><volatile><double_bit><device_memory>0</device_memory><total>1</total></double_bit></volatile>\
+             </ecc_errors>",
+            "error gpu-memory-errors",
+        ),
+        ("<retired_pages><pending_retirement>Yes</pending_retirement></retired_pages>", "warning gpu-memory-errors"),
+        ("<temperature><gpu_temp>GPU is lost</gpu_temp></temperature>", "error gpu-not-answering"),
+        ("<clocks>GPU requires reset</clocks>", "error gpu-not-answering"),
+        ("<gpu_recovery_action>Reset</gpu_recovery_action>", "error gpu-not-answering"),
+        ("<fabric><state>In Progress</state></fabric>", "error fabric-manager-missing"),
     ] {
         assert_eq!(with(fields).found(), [found], "{fields}");
     }
+    for fields in [
+        "<gpu_recovery_action>None</gpu_recovery_action><fabric><state>Completed</state><status>Success</status></fabric>",
+        "<fabric><state>N/A</state></fabric><retired_pages><pending_retirement>No</pending_retirement></retired_pages>",
+        "<fan_speed>[Unknown Error]</fan_speed>",
+    ] {
+        assert_eq!(with(fields).found(), [""; 0], "{fields}");
+    }
+    let machine = with(
+        "<power_readings><power_draw>ERR!</power_draw><power_limit>[Unknown Error]</power_limit></power_readings>",
+    );
+    assert_eq!(machine.line("power and heat"), ("ok".into(), "not told".into()));
     // Counts that are no counts any more.
     let most = u64::MAX;
     let machine = with(&format!(
