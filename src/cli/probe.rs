@@ -87,15 +87,19 @@ fn python(subject: &Path) -> Result<OsString, Failure> {
 
 /// What reading and running say, side by side.
 fn compared(probe: Probe, read: &Judged, seen: &Judged, run: &Run) -> Diagnostic {
-    let errors = |judged: &Judged| {
-        let all = judged.findings.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let faults = |judged: &Judged| {
+        let all = judged.findings.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
         let mut codes: Vec<&str> = all.map(|finding| fault(finding.code)).collect();
         codes.sort_unstable();
         codes.dedup();
         codes
     };
-    let (read, seen) = (errors(read), errors(seen));
+    let (of_read, of_run) = (faults(read), faults(seen));
     let words = |codes: &[&str]| if codes.is_empty() { "clean".to_owned() } else { codes.join(", ") };
-    let message = format!("static: {}; run of {}: {}, {}", words(&read), probe.name(), run.ended, words(&seen));
+    // What was not asked is not missed.
+    let skipped = read.findings.skipped.iter().filter(|(code, _)| of_run.contains(code));
+    let skipped: String = skipped.map(|(code, why)| format!(" ({code} is skipped, {why})")).collect();
+    let (of_read, of_run) = (words(&of_read) + &skipped, words(&of_run));
+    let message = format!("static: {of_read}; run of {}: {}, {of_run}", probe.name(), run.ended);
     Diagnostic::note("probe", message, Evidence::observed(&run.command, &run.ended))
 }

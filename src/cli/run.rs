@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -27,6 +28,8 @@ use crate::report::{Style, human};
 const TOLD: &str = "files,libs";
 /// What a job's loaders say is less, in bytes; the rest is not read.
 const LARGEST: u64 = 1 << 30;
+/// So long its processes may take to end after a command, before they are said to go on.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whose standard output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,22 +61,36 @@ pub fn run(words: &[OsString], variables: &BTreeMap<String, String>, stdout: Std
     }
     let name = hide_secrets(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "));
     let signals = listen().map_err(|error| failure(&name, error.to_string()))?;
-    let child = command.spawn().map_err(|error| failure(&name, error.to_string()))?;
+    let child = command.spawn().map_err(|error| not_started(&name, Path::new(program), &error))?;
     let status = wait(child, signals).map_err(|error| failure(&name, error.to_string()))?;
     let (ended, status) = ending(status);
+    let go_on = go_on(folder.path());
     let programs = recorded(folder.path());
-    if goes_on(folder.path()) {
+    if programs.is_empty() {
+        let message = "nothing was heard of the command's loader, so that what it loaded is not known";
+        let seen = Evidence::observed(
+            &name,
+            "it is linked statically or with musl, or runs with other rights than it was started with",
+        );
+        tell(
+            Diagnostic::note("nothing-heard", message, seen)
+                .fix("gpulock verify pid:N reads what a process has loaded while it runs"),
+        );
+    }
+    if go_on {
         // Without the folder, glibc's loader would write to standard output.
         let kept = folder.keep();
         let _ = fs::set_permissions(&kept, Permissions::from_mode(mode));
         let message = "processes of the command go on: what their loaders say from now on is not judged";
         let seen = Evidence::observed(kept.display().to_string(), "kept for them");
         let note = Diagnostic::note("command-goes-on", message, seen);
-        output::stderr(
-            &(human::diagnostics([&note.fix("remove the folder once they have ended")], Style::default()) + "\n"),
-        );
+        tell(note.fix("remove the folder once they have ended"));
     }
     Ok(Run { command: name, ended, status, has_stdout: stdout == Stdout::Commands, programs })
+}
+
+fn tell(note: Diagnostic) {
+    output::stderr(&(human::diagnostics([&note], Style::default()) + "\n"));
 }
 
 /// The signals that are meant for the command. Those that were ignored stay so, for it too.
@@ -119,6 +136,19 @@ fn ending(status: ExitStatus) -> (String, u8) {
     }
 }
 
+/// Whether processes of the command go on after it. Those that serve a program end soon after it: they see that it has ended
+/// (the fork server and the resource tracker of Python's multiprocessing).
+fn go_on(folder: &Path) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while goes_on(folder) {
+        if Instant::now() >= until {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
 /// Whether a process still has the folder in its variables.
 fn goes_on(folder: &Path) -> bool {
     let text = folder.as_os_str().as_encoded_bytes();
@@ -157,6 +187,38 @@ fn recorded(folder: &Path) -> Vec<Program> {
 /// Which file a path leads to.
 fn inode(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Why a program does not start, and what would.
+fn not_started(name: &str, program: &Path, error: &io::Error) -> Failure {
+    const NO_FORMAT: i32 = 8;
+    let named = program.components().count() > 1;
+    let (why, fix) = match error.kind() {
+        _ if error.raw_os_error() == Some(NO_FORMAT) => (
+            "it is neither a program of this machine nor a script that begins with `#!`",
+            format!("name what runs it: gpulock verify -- sh {}", program.display()),
+        ),
+        io::ErrorKind::NotFound if named && program.exists() => (
+            "it is there, and the interpreter that it names (`#!`, or its loader) is not",
+            "install that interpreter, or name another: gpulock verify -- python job.py".to_owned(),
+        ),
+        io::ErrorKind::NotFound if named => ("it is not there", "name a program that is there".to_owned()),
+        io::ErrorKind::NotFound => {
+            ("no folder of PATH has it", "name its path, or what runs it: gpulock verify -- python job.py".to_owned())
+        }
+        io::ErrorKind::PermissionDenied if program.is_dir() => {
+            ("it is a folder", "name a program: gpulock verify -- python job.py".to_owned())
+        }
+        io::ErrorKind::PermissionDenied => (
+            "it may not be executed",
+            format!("chmod +x {0}, or name what runs it: gpulock verify -- python {0}", program.display()),
+        ),
+        _ => return failure(name, error.to_string()),
+    };
+    let message = format!("{name} cannot be run: {why}");
+    Failure::unanswerable(
+        Diagnostic::error("cannot-run", message, Evidence::observed("command", error.to_string())).fix(fix),
+    )
 }
 
 fn failure(what: &str, why: String) -> Failure {

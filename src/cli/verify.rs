@@ -102,8 +102,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     };
     let (judged, run) = match (run, processes, args.probe) {
         (Some(run), ..) => (watched::judge(&question, &run)?, Some(run)),
-        (None, Some(processes), _) => (running::judge(&question, processes)?, None),
-        (None, None, Some(probe)) => probe::judge(probe, &question).map(|(judged, run)| (judged, Some(run)))?,
+        // A process is no environment that a probe could run in, which it says.
+        (None, _, Some(probe)) => probe::judge(probe, &question).map(|(judged, run)| (judged, Some(run)))?,
+        (None, Some(processes), None) => (running::judge(&question, processes)?, None),
         (None, None, None) => (environment::judge(question)?, None),
     };
     globals.tell(judged.warnings.iter().chain(&ignored));

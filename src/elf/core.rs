@@ -59,7 +59,7 @@ pub struct CoreFile {
     pub path: PathBuf,
     /// Its mappings: begin and end.
     pub ranges: Vec<(u64, u64)>,
-    /// Whether any of its mappings may be executed.
+    /// Whether any of its mappings may be executed, as far as the core says.
     pub executable: bool,
     /// Its beginning as it was mapped, a page at most; empty where the core has not kept that.
     pub start: Vec<u8>,
@@ -103,9 +103,15 @@ impl Core {
             }
         }
         for file in &mut core.files {
-            file.executable = file.ranges.iter().any(|(begin, _)| memory.may_execute(*begin));
             file.start = file.ranges.first().and_then(|(begin, _)| memory.bytes(*begin, PAGE)).unwrap_or_default();
             file.build_id = build_id(&file.start);
+            // gdb's gcore leaves out mappings that are in files unchanged, code above all.
+            let is_elf = layout::header(&Source::new(&&file.start[..])).is_ok();
+            let may_execute = |(begin, _): &(u64, u64)| match memory.segment(*begin) {
+                Some(segment) => segment.p_flags & PF_X != 0,
+                None => is_elf,
+            };
+            file.executable = file.ranges.iter().any(may_execute);
         }
         let phdr = auxiliary.get(&AT_PHDR);
         core.program = phdr.and_then(|address| core.files.iter().position(|file| file.has(*address)));
@@ -218,10 +224,6 @@ impl Memory<'_, '_> {
         // They are in the order of their addresses.
         let after = self.segments.partition_point(|one| one.p_type != PT_LOAD || one.p_vaddr <= address);
         self.segments[..after].last().filter(|one| one.p_type == PT_LOAD && has(one))
-    }
-
-    fn may_execute(&self, address: u64) -> bool {
-        self.segment(address).is_some_and(|segment| segment.p_flags & PF_X != 0)
     }
 
     /// Up to `size` bytes from `address` on.

@@ -5,10 +5,13 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::files::Files;
 use super::model::{Context, Found, LinkModel, Load, Problem, Running, Step};
 use super::process::{Opened, Process};
 use super::symbols;
+use super::unit::units;
 use super::world::World;
+use crate::inventory::process::trace::is_variant;
 use crate::inventory::process::{Process as Mapped, Request, SearchRule};
 use crate::inventory::{LoaderKind, Role};
 
@@ -18,9 +21,11 @@ pub(super) fn model(world: &World<'_>, mapped: &Mapped) -> LinkModel {
     explain(&mut process);
     let mut running = compare(&mut process, mapped);
     let mut context = Context::named(format!("process {}", mapped.pid), None, false);
-    context.problems = failures(&process, mapped);
-    // Where a library is missing the loader gives up: what was opened with it lacks the rest too.
-    let gave_up = context.problems.iter().any(|problem| problem.optional().is_none());
+    let failures = failures(&process, mapped);
+    // Where a library is missing the loader gives up: what was opened with it lacks the rest too. That is so of the
+    // driver's, which a machine without GPU lacks, as of any other.
+    let gave_up = !failures.is_empty();
+    fall_back(&mut context, world, failures);
     let unready: HashSet<(u64, u64)> =
         mapped.mapped.iter().filter(|one| gave_up && !one.ready).map(|one| one.library.inode).collect();
     running.not_mapped.retain(|(_, by)| !unready.contains(&process.loads[*by].library.inode));
@@ -130,12 +135,32 @@ fn failures(process: &Process<'_>, mapped: &Mapped) -> Vec<Problem> {
             return Some(Problem::Unloadable { library, by, why });
         }
         let by = by.filter(|_| !failure.opened)?;
-        let steps = failure.tried.iter().map(|(rule, path)| step(process, rule, path));
+        let tried = failure.tried.iter().filter(|(_, path)| path.parent().is_none_or(|folder| !is_variant(folder)));
+        let steps = tried.map(|(rule, path)| step(process, rule, path));
         let file = by.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let optional = process.world.facts.absent(&failure.name, &file).map(|row| row.reason.clone());
         Some(Problem::Unresolved { needed: failure.name.clone(), by, tried: steps.collect(), optional })
     };
     mapped.failures.iter().filter_map(problem).collect()
+}
+
+/// Puts what failed where it belongs: to a file that its package does without, or to the process.
+fn fall_back(context: &mut Context, world: &World<'_>, mut failures: Vec<Problem>) {
+    let files = Files::new(world.inventory);
+    let units = units(world.inventory, world.facts, &files);
+    for sequence in units.iter().flat_map(|unit| &unit.sequences).filter(|sequence| sequence.optional.is_some()) {
+        let mut failed = Vec::new();
+        for file in &sequence.files {
+            let is_its = |problem: &Problem| problem.by().is_some_and(|by| by.inode == file.library.inode);
+            let (own, left) = std::mem::take(&mut failures).into_iter().partition(is_its);
+            failures = left;
+            failed.push((*file, own));
+        }
+        if failed.iter().any(|(_, own)| !own.is_empty()) {
+            context.add(sequence, failed);
+        }
+    }
+    context.problems.extend(failures);
 }
 
 fn step(process: &Process<'_>, rule: &SearchRule, path: &Path) -> Step {

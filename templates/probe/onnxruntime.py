@@ -10,4 +10,10 @@ if hasattr(onnxruntime, "preload_dlls"):
 folder = pathlib.Path(onnxruntime.__file__).parent / "capi"
 for name in ["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"]:
     if (folder / name).exists():
-        ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
+        try:
+            ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            # Where there is no GPU there is no driver.
+            if not str(error).startswith("libcuda.so.1:"):
+                raise SystemExit(f"{name}: {error}")
+            print(f"{name} is not tried further: this machine has no driver ({error})")

@@ -12,7 +12,9 @@ pub const RULE: Rule =
     Rule { code: "cpu-fallback", level: Severity::Warning, page: include_str!("../page/cpu-fallback.md"), run };
 
 fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
-    if case.machine.is_none_or(|machine| machine.gpus.is_empty()) {
+    // A process that opened it was to compute on a GPU.
+    let is_process = case.inventory.process.is_some();
+    if !is_process && case.machine.is_none_or(|machine| machine.gpus.is_empty()) {
         return Ok(Outcome::Skipped("no GPU declared".into()));
     }
     let mut findings = Vec::new();
@@ -39,7 +41,7 @@ fn finding(case: &Case<'_>, context: &Context, root: &Root, fallback: &FallbackR
         Evidence::elf(by, problem.to_string())
     };
     let more = rest.iter().map(|problem| evidence_of(problem)).collect::<Vec<_>>();
-    if here {
+    if here && case.inventory.process.is_none() {
         let message = format!("{what} {} unless {} makes its libraries known", fallback.instead, fallback.preload);
         let note = Diagnostic::note(RULE.code, message, evidence_of(first)).about(library);
         return Some(evidence::finding(note, more));
@@ -50,6 +52,7 @@ fn finding(case: &Case<'_>, context: &Context, root: &Root, fallback: &FallbackR
     );
     let finding = evidence::finding(Diagnostic::warning(RULE.code, message, evidence_of(first)).about(library), more);
     Some(match package.and_then(extras) {
+        _ if here => finding.fix(fallback.preload.clone()),
         Some(install) => finding.fix(format!("{install}, and {}", fallback.preload)),
         None => finding.fix("install the CUDA that it is built for, where the loader finds it"),
     })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::check::{Case, Claims, Outcome, Rule, Symptom, evidence, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::inventory::process::Process;
 use crate::inventory::{Library, shown};
 
 pub const RULE: Rule =
@@ -62,7 +63,24 @@ fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
         let finding = evidence::finding(finding, rest.iter().cloned());
         findings.push(finding.fix(fix));
     }
+    findings.extend(in_doubt(process));
     Ok(Outcome::Ran(findings))
+}
+
+/// That a core file does not say which files those are that are judged.
+fn in_doubt(process: &Process) -> Option<Diagnostic> {
+    let (first, rest) = process.by_name.split_first()?;
+    let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let pid = process.pid;
+    let message = format!(
+        "the core has kept nothing of {}{others} that process {pid} had mapped: what is there now under that name is \
+         judged, and may be another file",
+        shown(first)
+    );
+    let seen =
+        Evidence::observed(shown(first), "its beginning is not in the core, which ends early or was written without");
+    let fix = "let the system write whole cores: `ulimit -c unlimited`, and bit 4 of /proc/PID/coredump_filter set";
+    Some(Diagnostic::warning(RULE.code, message, seen).fix(fix))
 }
 
 /// Whether a symptom is that a new file does not find in an old one what it needs, or that an old one does not find what

@@ -57,6 +57,7 @@ impl Inventory {
             name: core.name.clone(),
             // What the files that are gone would have loaded is not known.
             is_loading: found.iter().any(|file| file.content.is_none()),
+            by_name: files.iter().filter(|file| file.start.is_empty()).map(|file| file.path.clone()).collect(),
             death: Some(death),
             ..Process::default()
         };
@@ -75,7 +76,7 @@ fn find(root: &Root, mapped: &CoreFile) -> MappedFile {
 }
 
 /// Whether a file is the one that was mapped, as far as the core has kept what tells: by its build id, else by how it
-/// begins, where the sizes of all its parts are.
+/// begins, where the sizes of all its parts are. Of what has kept nothing only the name is known.
 fn is_it(path: &Path, mapped: &CoreFile) -> bool {
     let build_id = || file::read_object(path).ok().and_then(|object| object.build_id);
     if let Some((was, is)) = mapped.build_id.as_ref().and_then(|was| Some((was, build_id()?))) {

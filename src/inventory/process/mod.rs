@@ -35,6 +35,8 @@ pub struct Process {
     pub mapped: Vec<Mapped>,
     /// Files without a name whose content nobody but an administrator may read: they were replaced or removed.
     pub unreadable: Vec<PathBuf>,
+    /// Files that are known by their names alone: a core file has kept nothing of them.
+    pub by_name: Vec<PathBuf>,
     /// Whether it loaded something while it was read, so that what is not there yet may be on its way.
     pub is_loading: bool,
     /// Libraries that it asked for in vain, where the loader was listened to.

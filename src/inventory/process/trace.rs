@@ -55,6 +55,9 @@ pub struct Program {
     /// Folders of LD_LIBRARY_PATH, where it was looked into.
     pub library_path: Option<String>,
     started: bool,
+    /// Whether the last of the errors is about a symbol that somebody looked for in what is up (dlsym(3)): mostly to see
+    /// whether it is there. It counts only where nothing follows.
+    asked: bool,
     /// Of the files that are loaded.
     inodes: HashSet<(u64, u64)>,
     open: Option<Request>,
@@ -80,6 +83,10 @@ impl Program {
     }
 
     fn line(&mut self, line: &str, inode: Inode<'_>) {
+        if self.asked && !line.is_empty() {
+            self.errors.pop();
+            self.asked = false;
+        }
         if let Some(rest) = line.strip_prefix("file=") {
             let Some((name, what)) =
                 rest.split_once(" [").and_then(|(name, rest)| Some((name, rest.split_once("];  ")?.1)))
@@ -134,6 +141,9 @@ impl Program {
             }
         } else if let Some((file, error)) = line.split_once(": error: ") {
             let error = error.trim_end_matches(" (fatal)").trim_end_matches(" (continued)");
+            let is_up = |load: &Request| load.ready && load.path().as_os_str() == file;
+            self.asked = error.starts_with("symbol lookup error")
+                && (self.started && file == self.program || self.loads.iter().any(is_up));
             self.errors.push((file.to_owned(), error.to_owned()));
         } else if let Some(path) = line.strip_prefix("calling init: ") {
             self.give_up(inode);
@@ -147,13 +157,15 @@ impl Program {
 
 /// The folders of a path without those that are looked into for newer processors.
 fn plain(folders: &str) -> String {
-    let below = |folder: &&str| {
-        !folder.contains("/glibc-hwcaps/")
-            && !folder.ends_with("/tls")
-            && !folder.contains("/tls/")
-            && !folder.ends_with("/x86_64")
-    };
-    folders.split(':').filter(below).collect::<Vec<_>>().join(":")
+    folders.split(':').filter(|folder| !is_variant(Path::new(folder))).collect::<Vec<_>>().join(":")
+}
+
+/// Whether a folder is one of those below a folder of the search that are for certain processors: `glibc-hwcaps/..`, and
+/// `tls` and `x86_64` up to glibc 2.36.
+pub fn is_variant(folder: &Path) -> bool {
+    let parent = folder.parent().and_then(Path::file_name);
+    let is = |name: &str| folder.file_name().is_some_and(|last| last == name);
+    parent.is_some_and(|parent| parent == "glibc-hwcaps" || parent == "tls") || is("tls") || is("x86_64")
 }
 
 /// The programs in one file of the loader's; `inode` says which file a path leads to. A process that starts another program
@@ -184,6 +196,7 @@ pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Program> {
                     failures: Vec::new(),
                     errors: Vec::new(),
                     open: None,
+                    asked: false,
                     ..copy.unwrap_or_default()
                 });
                 current.insert(pid, at);
@@ -233,6 +246,29 @@ mod tests {
         \x20    7:\t search path=/a:/b\t\t(RUNPATH from file /lib/libm.so.6)\n     7:\t  trying file=/a/libx.so\n     7:\t  trying file=/b/libx.so\n\
         \x20    9:\tfile=/lib/child.so [0];  dynamically loaded by /lib/libm.so.6 [0]\n     9:\tfile=/lib/child.so [0];  generating link map\n\
         \x20    7:\t/bin/python: error: symbol lookup error: undefined symbol: Optional (fatal)\n";
+
+    /// A symbol that was asked for in vain of what is up is an error only where the program ends there.
+    #[test]
+    fn symbols_that_are_asked_for() {
+        let start = "     7:\tfile=libc.so.6 [0];  needed by /bin/python [0]\n     7:\tinitialize program: /bin/python\n\
+            \x20    7:\t/bin/python: error: symbol lookup error: undefined symbol: Optional (fatal)\n     7:\t\n";
+        let errors = |text: &str| parse(text.as_bytes(), &|_| None).remove(0).errors;
+        assert_eq!(errors(start).len(), 1);
+        assert_eq!(errors(&format!("{start}     7:\tcalling fini: /bin/python [0]\n")), []);
+        let opened = "     7:\tfile=/lib/x.so [0];  generating link map\n\
+            \x20    7:\t/lib/x.so: error: symbol lookup error: undefined symbol: Needed (fatal)\n     7:\t\n";
+        assert_eq!(errors(&format!("{opened}     7:\tcalling fini: /bin/python [0]\n")).len(), 1);
+    }
+
+    #[test]
+    fn variants_of_folders() {
+        for variant in ["/a/glibc-hwcaps/x86-64-v3", "/a/tls/x86_64/x86_64", "/a/tls", "/a/x86_64", "tls/haswell"] {
+            assert!(is_variant(Path::new(variant)), "{variant}");
+        }
+        for folder in ["/a", "", "/usr/lib/x86_64-linux-gnu", "/opt/tls-1.3/lib"] {
+            assert!(!is_variant(Path::new(folder)), "{folder}");
+        }
+    }
 
     #[test]
     fn programs_their_loads_and_what_failed() {

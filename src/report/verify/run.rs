@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::inventory::process::trace::is_variant;
 use crate::inventory::process::{Program, Request, SearchRule};
 use crate::inventory::shown;
 
@@ -47,17 +48,22 @@ pub fn human(run: &Run) -> String {
     let libraries = if loads == 1 { "library" } else { "libraries" };
     let mut text = format!("{}: {}; {count} {word}, {loads} {libraries} loaded\n", run.shown(), run.ended);
     // A library that is tried under several names has one file.
-    let mut failed: BTreeMap<&str, (&Request, usize)> = BTreeMap::new();
+    let mut failed: BTreeMap<&str, &Request> = BTreeMap::new();
     for failure in run.programs.iter().flat_map(|program| &program.failures) {
-        failed.entry(&failure.name).or_insert((failure, 0)).1 += 1;
+        let known = failed.entry(&failure.name).or_insert(failure);
+        // To be needed is more than to be tried.
+        if known.opened && !failure.opened {
+            *known = failure;
+        }
     }
     if failed.is_empty() {
         return text;
     }
     let _ = writeln!(text, "looked for in vain: {}", failed.len());
-    for (name, (failure, _)) in failed.iter().take(MOST) {
+    for (name, failure) in failed.iter().take(MOST) {
         let how = if failure.opened { "opened" } else { "needed" };
-        let places = match failure.tried.len() {
+        let folders = failure.tried.iter().filter_map(|(_, path)| path.parent());
+        let places = match folders.filter(|folder| !is_variant(folder)).count() {
             0 => String::new(),
             1 => ", in 1 place".to_owned(),
             places => format!(", in {places} places"),

@@ -172,7 +172,7 @@ fn the_command_does_not_notice() {
     let output = trap.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(5), &b"told\n"[..]));
     // What goes on after the command finds its loader's folder still there, and nothing on its standard output.
-    let mut goes_on = start(&["sh", "-c", "(sleep 2; cat /dev/null; echo later) & echo first"]);
+    let mut goes_on = start(&["sh", "-c", "(sleep 5; cat /dev/null; echo later) & echo first"]);
     let mut out = String::new();
     std::io::Read::read_to_string(goes_on.stdout.as_mut().unwrap(), &mut out).unwrap();
     let output = goes_on.wait_with_output().unwrap();

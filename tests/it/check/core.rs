@@ -25,6 +25,8 @@ struct Core {
     /// Address at which the thread was.
     at: u64,
     variables: String,
+    /// As gdb's gcore writes it: code that is in files is left out.
+    by_gdb: bool,
 }
 
 impl Core {
@@ -34,7 +36,7 @@ impl Core {
         let program = base.join("bin/python3.11");
         Elf::program().defines(&["PyModule_Create2"]).write(&program);
         let files = vec![(program.clone(), 0x40_0000)];
-        Self { path: base.join("core"), program, files, at: 0, variables: String::new() }
+        Self { path: base.join("core"), program, files, at: 0, variables: String::new(), by_gdb: false }
     }
 
     /// Of one that has done `import torch`.
@@ -71,9 +73,16 @@ impl Core {
         signal[8] = 1;
         signal[16] = 0x10;
         let auxiliary = numbers(&[3, 0x40_0040, 31, name, 0, 0]);
-        let mut mapped = numbers(&[files.len() as u64, PAGE]);
-        files.iter().for_each(|(_, address)| mapped.extend(numbers(&[*address, address + PAGE, 0])));
-        files.iter().for_each(|(path, _)| mapped.extend([path.as_os_str().as_bytes(), b"\0"].concat()));
+        // The page of the headers, and one of code behind it where the two are told apart.
+        let pages = if self.by_gdb { 2 } else { 1 };
+        let mut mapped = numbers(&[files.len() as u64 * pages, PAGE]);
+        for (_, address) in &files {
+            (0..pages).for_each(|at| mapped.extend(numbers(&[address + PAGE * at, address + PAGE * (at + 1), at])));
+        }
+        for (path, _) in &files {
+            (0..pages).for_each(|_| mapped.extend([path.as_os_str().as_bytes(), b"\0"].concat()));
+        }
+        let flags = if self.by_gdb { 4 } else { 5 };
         let kinds = [(1, status), (3, information), (0x5349_4749, signal), (6, auxiliary), (0x4649_4c45, mapped)];
         let notes: Vec<u8> = kinds.into_iter().flat_map(|(kind, content)| note(kind, &content)).collect();
 
@@ -85,7 +94,7 @@ impl Core {
         for (path, address) in &files {
             let mut page = fs::read(path).unwrap_or_default();
             page.truncate(PAGE as usize);
-            headers.extend(segment(1, 5, (at, page.len() as u64), (*address, PAGE)));
+            headers.extend(segment(1, flags, (at, page.len() as u64), (*address, PAGE)));
             at += page.len() as u64;
             memory.extend(page);
         }
@@ -161,6 +170,39 @@ fn what_is_gone_is_said() {
     let [only] = &found.findings[..] else { panic!("{:?}", found.findings) };
     assert_eq!((only.code, only.severity), ("deleted-mapping", Severity::Warning));
     assert!(only.message.contains(said), "{}", only.message);
+}
+
+/// Code that the core leaves out was there all the same.
+#[test]
+fn one_that_gdb_wrote() {
+    let venv = Venv::with_torch();
+    let mut core = Core::with_torch(&venv);
+    core.by_gdb = true;
+    let data = venv.path().parent().unwrap().canonicalize().unwrap().join("data");
+    fs::write(&data, "no library").unwrap();
+    core.files.push((data, 0x7e00_0000_0000));
+    let bytes = core.bytes();
+    let mapped = core.write(&bytes).unwrap().process.unwrap().mapped;
+    assert_eq!(mapped.len(), TORCH.len() + 1, "{mapped:?}");
+    venv.put(NCCL, &Elf::library("libnccl.so.2").needed(&["libnowhere.so.1"]));
+    let found = judge(&core.write(&bytes).unwrap(), Path::new("/"), &Question::default());
+    let codes: Vec<&str> = found.findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["deleted-mapping"], "{:?}", found.findings);
+}
+
+/// A core that ends before the memory does not say which files its process had.
+#[test]
+fn cut_short_is_said() {
+    let venv = Venv::with_torch();
+    let core = Core::with_torch(&venv);
+    let bytes = core.bytes();
+    let memory: u64 = core.files.iter().map(|(path, _)| fs::metadata(path).unwrap().len().min(PAGE)).sum();
+    let found =
+        judge(&core.write(&bytes[..bytes.len() - memory as usize]).unwrap(), Path::new("/"), &Question::default());
+    let [only] = &found.findings[..] else { panic!("{:?}", found.findings) };
+    assert_eq!((only.code, only.severity), ("deleted-mapping", Severity::Warning));
+    assert!(only.message.starts_with("the core has kept nothing of /"), "{}", only.message);
+    assert!(only.message.contains("and 9 more that process 4242 had mapped"), "{}", only.message);
 }
 
 /// Another file of that name is not what was loaded, with a build id or without.

@@ -2,6 +2,7 @@
 
 use gpulock::diag::Severity;
 
+use super::run::Trace;
 use super::venv::{Question, Venv, assert_finding, assert_quiet, module, the_finding, the_problem, words};
 use crate::link::fixture::Elf;
 
@@ -59,6 +60,27 @@ fn a_preload_that_is_needed_is_a_note() {
     let note = the_finding(&findings, CODE);
     assert_finding(note, Severity::Note, PROVIDER, &["computes on the CPU unless"]);
     assert!(words(note).contains("`onnxruntime.preload_dlls()`"), "{note:#?}");
+}
+
+/// A process that opened the provider in vain computes on the CPU, whatever machines are declared.
+#[test]
+fn a_run_shows_it() {
+    let venv = with_onnxruntime(Venv::empty(), &["libcudart.so.13", "libcuda.so.1"]);
+    let opens = |missing: &[&str]| {
+        let mut trace = Trace::of(&venv);
+        trace.opens(&venv.site().join("onnxruntime/capi/libonnxruntime_providers_shared.so"), &[]);
+        trace.opens(
+            &venv.site().join("onnxruntime/capi/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so"),
+            &[],
+        );
+        trace.opens(&venv.site().join(PROVIDER), missing);
+        trace.check()
+    };
+    let findings = opens(&["libcudart.so.13"]);
+    let said = ["onnxruntime-gpu 1.31.1 computes on the CPU", "libcudart.so.13: cannot open shared object file"];
+    assert_finding(the_problem(&findings, CODE), Severity::Warning, PROVIDER, &said);
+    // Without a driver there is no GPU to compute on.
+    assert_eq!(opens(&["libcuda.so.1"]).findings, []);
 }
 
 #[test]

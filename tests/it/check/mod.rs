@@ -35,6 +35,7 @@ mod not_loaded;
 mod nvjitlink_mismatch;
 pub mod process;
 mod rules;
+mod run;
 mod second_cudnn_in_image;
 mod shadowed_library;
 mod symbol_version_missing;

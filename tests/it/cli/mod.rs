@@ -13,6 +13,7 @@ mod image;
 mod modes;
 pub mod program;
 mod readme;
+mod run;
 mod schema;
 mod sealed;
 mod tries;
