@@ -25,6 +25,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         return Ok(Outcome::Skipped("no driver declared".into()));
     }
     let compat = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Compat && file.is_cuda());
+    let compat = compat.filter(|file| !file.is_for_jetson());
     Ok(Outcome::Ran(compat.filter_map(|file| compat_first(case, file).or_else(|| mounted(case, file))).collect()))
 }
 
