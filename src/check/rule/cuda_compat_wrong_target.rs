@@ -65,7 +65,7 @@ fn searched(case: &Case<'_>, file: &DriverFile) -> bool {
 
 /// Where the container runtime puts it before an older driver, whatever GPUs there are.
 fn mounted(case: &Case<'_>, file: &DriverFile) -> Option<Diagnostic> {
-    let (machine, driver) = case.driver()?;
+    let (machine, driver) = case.driver().filter(|_| !case.inventory.apptainer)?;
     let root = &case.inventory.root;
     let there = root.resolve(Path::new(MOUNTED)).ok().filter(|folder| file.file.parent() == Some(folder.as_path()))?;
     let version = file.version.as_ref().filter(|version| version.major() > driver.decides.major())?;

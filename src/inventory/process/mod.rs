@@ -208,6 +208,7 @@ fn assemble(
         packages,
         loader,
         driver,
+        apptainer: false,
         troubles,
         libraries,
         image: None,
