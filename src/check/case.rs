@@ -9,6 +9,7 @@ use crate::inventory::Inventory;
 use crate::link::LinkModel;
 use crate::lock::{Lock, Target};
 use crate::matrix::Matrix;
+use crate::matrix::requirement::requirements;
 use crate::resolve::{DriverAsk, Machine};
 use crate::version::Glibc;
 
@@ -36,6 +37,11 @@ impl<'a> Case<'a> {
     /// The machines and their driver, where one is declared.
     pub fn driver(&self) -> Option<(&'a Machine, &'a DriverAsk)> {
         self.machine.and_then(|machine| Some((machine, machine.driver.as_ref()?)))
+    }
+
+    /// What the image requires before it is started, by the name of the variable. Apptainer asks for nothing.
+    pub fn image_requirements(&self) -> Vec<(&'a str, String)> {
+        if self.inventory.apptainer { Vec::new() } else { requirements(&self.inventory.variables) }
     }
 }
 

@@ -8,7 +8,7 @@ use super::device_code::offers;
 use super::{Case, stack};
 use crate::diag::Failure;
 use crate::matrix::Gpu;
-use crate::matrix::requirement::{branches, least_driver, requirements};
+use crate::matrix::requirement::{branches, least_driver};
 use crate::python::Platform;
 use crate::resolve::Machine;
 use crate::version::{Capability, Cuda, Driver};
@@ -75,7 +75,7 @@ pub fn answer(case: &Case<'_>) -> Result<Answer, Failure> {
         Some(Floor { cuda, driver, native: facts.native_driver(cuda) })
     });
     answer.libraries = floors.max_by(|a, b| (&a.driver, a.cuda).cmp(&(&b.driver, b.cuda)));
-    for (variable, text) in requirements(&case.inventory.variables) {
+    for (variable, text) in case.image_requirements() {
         let driver = least_driver(&text, facts);
         let branches = branches(&text);
         answer.requirements.push(Requirement { variable: variable.to_owned(), text, driver, branches });

@@ -13,7 +13,7 @@ use crate::file;
 use crate::inventory::image::{Blob, Blobs, Choice, Image, ImageOptions};
 use crate::inventory::process::{self, ProcFs};
 use crate::inventory::{Inventory, Options};
-use crate::manifest::Target;
+use crate::manifest::{self, Target};
 use crate::python::Platform;
 use crate::registry::{self, RemoteImage};
 
@@ -24,6 +24,9 @@ pub struct ImageArgs {
     /// Gigabytes that an image may unpack to
     #[arg(long, value_name = "GB", default_value_t = 200, env = "GPULOCK_MAX_UNPACKED", value_parser = clap::value_parser!(u64).range(1..))]
     max_unpacked: u64,
+    /// Of an image for several platforms, read the one for this [default: that of the lock's target, else linux-x86_64]
+    #[arg(long, value_parser = manifest::parse_platform, env = "GPULOCK_PLATFORM")]
+    platform: Option<Platform>,
     /// Ask this address instead of a registry of images: docker.io=https://mirror.example; may be repeated
     #[arg(long = "registry-mirror", value_name = "REGISTRY=URL", env = "GPULOCK_REGISTRY_MIRROR", value_delimiter = ' ', value_parser = image::mirror)]
     registry_mirrors: Vec<(String, String)>,
@@ -90,8 +93,9 @@ impl Reader<'_> {
         }
         let cache = self.cache();
         let watch = Bytes::new(self.globals);
+        let platform = self.images.platform.unwrap_or(self.platform);
         let how = ImageOptions {
-            choice: Choice { tag: None, architecture: self.platform.architecture().to_owned() },
+            choice: Choice { tag: None, architecture: platform.architecture().to_owned() },
             cache: Some(&cache),
             most_unpacked: self.images.max_unpacked.saturating_mul(1_000_000_000),
             jobs: options.jobs,

@@ -43,6 +43,11 @@ pub(super) struct Said {
     pub(super) unread: Vec<(String, String)>,
 }
 
+/// Whether a root filesystem is that of an image of Apptainer.
+pub(super) fn is_there(root: &Root) -> bool {
+    root.is_folder(Path::new(FOLDER))
+}
+
 /// Reads `/.singularity.d`; says nothing where there is none.
 pub(super) fn read(root: &Root) -> Said {
     let mut said = Said::default();

@@ -10,23 +10,37 @@ use crate::version::Driver;
 /// The name by which programs ask for it.
 const SONAME: &str = "libcuda.so.1";
 
-/// The libraries that the container runtime mounts for CUDA and for NVML, each of one version with the kernel's driver
-/// (github.com/NVIDIA/libnvidia-container, `src/nvc_info.c`).
-const LIBRARIES: [&str; 11] = [
+/// The libraries that the container runtime mounts for CUDA, NVML and video, each of one version with the kernel's driver
+/// (github.com/NVIDIA/libnvidia-container at 00b4b47e, `src/nvc_info.c`: `utility_libs`, `compute_libs`, `video_libs`).
+/// Those for graphics are not among them: no training loads them, and others have libraries of the same names.
+const LIBRARIES: [&str; 19] = [
     CUDA,
     "libcudadebugger",
     "libnvidia-ml",
     "libnvidia-cfg",
+    "libnvidia-nscq",
     "libnvidia-opencl",
     "libnvidia-gpucomp",
     "libnvidia-ptxjitcompiler",
     "libnvidia-fatbinaryloader",
     "libnvidia-allocator",
     "libnvidia-compiler",
+    "libnvidia-pkcs11",
+    "libnvidia-pkcs11-openssl3",
     "libnvidia-nvvm",
+    "libnvidia-tileiras",
+    "libvdpau_nvidia",
+    "libnvidia-encode",
+    "libnvidia-opticalflow",
+    "libnvcuvid",
 ];
 /// The one that CUDA programs open.
 const CUDA: &str = "libcuda";
+/// Folders of cuda-compat: in nvidia/cuda and in conda, and the one for Jetson (github.com/NVIDIA/nvidia-container-toolkit,
+/// `pkg/nvcdi/lib-csv.go`). Images of NGC have its libraries one folder deeper, in `compat/lib.real`, where the loader
+/// finds them once a check of the driver has passed when the container starts.
+const COMPAT: [&str; 3] = ["compat", "cuda-compat", JETSON];
+const JETSON: &str = "compat_orin";
 
 /// Which library of a driver a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +85,7 @@ impl DriverFile {
         let kind = match (within(path), within(&file)) {
             (Some(folder), _) if folder == "stubs" => DriverFileKind::Stub,
             (_, Some(folder)) if folder == "stubs" => DriverFileKind::Stub,
-            (Some(folder), _) if folder == "compat" || folder == "cuda-compat" => DriverFileKind::Compat,
+            _ if compat(path).is_some() => DriverFileKind::Compat,
             _ => DriverFileKind::Driver,
         };
         Some(Self { kind, library, path: path.to_owned(), version: version.and_then(|text| text.parse().ok()), file })
@@ -81,6 +95,17 @@ impl DriverFile {
     pub fn is_cuda(&self) -> bool {
         self.library == CUDA
     }
+
+    /// Whether it is of the cuda-compat package for Jetson, whose drivers have versions of their own.
+    pub fn is_for_jetson(&self) -> bool {
+        compat(&self.path) == Some(JETSON)
+    }
+}
+
+/// The folder of cuda-compat that a file lies in, or in a folder of which.
+fn compat(path: &Path) -> Option<&'static str> {
+    let folders = path.ancestors().skip(1).take(2).filter_map(Path::file_name);
+    COMPAT.into_iter().find(|compat| folders.clone().any(|folder| folder == *compat))
 }
 
 /// The driver's files in the loader's folders, in cuda-compat's own folders, and among the subject's libraries; sorted.

@@ -68,6 +68,10 @@ pub struct Inventory {
     pub driver: Vec<DriverFile>,
     /// Its variables.
     pub variables: BTreeMap<String, String>,
+    /// Whether Apptainer starts it, and not a container runtime: `--nv` binds the driver's libraries into a folder at the
+    /// end of LD_LIBRARY_PATH, mounts no cuda-compat, and does not ask what the image requires
+    /// (github.com/apptainer/apptainer, `internal/pkg/runtime/launch/launcher_linux.go`).
+    pub apptainer: bool,
     /// What could not be read.
     pub troubles: Vec<Trouble>,
     /// The image that it is, if it is one.

@@ -35,7 +35,8 @@ impl Inventory {
         let said = if subject.kind.is_root() { apptainer::read(&root) } else { Default::default() };
         let mut variables = said.variables;
         variables.extend(options.variables.clone());
-        Ok(Self::of(subject, root, unpacked, threads, variables, &said.command))
+        let apptainer = subject.kind.is_root() && apptainer::is_there(&root);
+        Ok(Self { apptainer, ..Self::of(subject, root, unpacked, threads, variables, &said.command) })
     }
 
     /// Reads the files of an image; the variables of its configuration come before those of `options`.
@@ -43,7 +44,8 @@ impl Inventory {
         let given = PathBuf::from(&image.given);
         let subject = Subject { kind: SubjectKind::Image, given, path: PathBuf::from("/") };
         let root = Root::of_image(Arc::clone(&image.tree));
-        if image.config.is_silent() {
+        let apptainer = image.config.is_silent() && apptainer::is_there(&root);
+        if apptainer {
             let said = apptainer::read(&root);
             image.config.variables = said.variables;
             image.config.labels = said.labels;
@@ -55,7 +57,7 @@ impl Inventory {
         variables.extend(options.variables.clone());
         let threads = parallel::threads(options.jobs);
         let inventory = Self::of(subject, root, None, threads, variables, &image.config.command);
-        Self { image: Some(image), ..inventory }
+        Self { image: Some(image), apptainer, ..inventory }
     }
 
     fn of(
@@ -102,6 +104,7 @@ impl Inventory {
             packages,
             loader,
             driver,
+            apptainer: false,
             troubles,
             libraries,
             process: None,

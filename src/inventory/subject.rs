@@ -146,13 +146,9 @@ fn file(given: &Path, path: &Path) -> Result<SubjectKind, Failure> {
         0 => "it is empty".to_owned(),
         size => format!("{size} bytes that do not begin as ELF does"),
     };
-    Err(refuse(
-        "not-a-subject",
-        format!("{name} is neither an ELF file nor a wheel"),
-        name,
-        fact,
-        format!("name {KINDS}"),
-    ))
+    let message = format!("{name} is neither an ELF file nor a wheel");
+    let fix = format!("name {KINDS}; an image as image:FILE or sif:FILE");
+    Err(refuse("not-a-subject", message, name, fact, fix))
 }
 
 fn unknown_folder(given: &Path, path: &Path) -> Failure {
@@ -163,6 +159,7 @@ fn unknown_folder(given: &Path, path: &Path) -> Failure {
         Err(_) => near,
     });
     let fix = match near {
+        _ if path.join("oci-layout").is_file() => format!("it is the layout of an image: name it as oci:{name}"),
         Some(near) => format!("name the environment in it: {}", shown(&near)),
         None => format!("name {KINDS}"),
     };

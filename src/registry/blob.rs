@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, RANGE, WWW_AUTHENTICATE};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, HeaderName, RANGE, WWW_AUTHENTICATE,
+};
 
 use super::docker::Login;
 use super::manifest::ACCEPTED;
@@ -121,6 +123,7 @@ impl RemoteImage<'_> {
             skip: 0,
             size,
             response: None,
+            whole: false,
             failed: 0,
             broke_at: 0,
             waited: Duration::ZERO,
@@ -158,7 +161,9 @@ impl RemoteImage<'_> {
             }
             let answer = self.registries.transport.send(&request, |response| match response.status() {
                 StatusCode::OK => consume(&request, response).map(Ok),
-                StatusCode::PARTIAL_CONTENT if !small => consume(&request, response).map(Ok),
+                StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE if !small => {
+                    consume(&request, response).map(Ok)
+                }
                 status => {
                     let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
                     Ok(Err((status, challenge.unwrap_or_default().to_owned())))
@@ -203,6 +208,8 @@ struct BlobReader<'r> {
     skip: u64,
     size: Option<u64>,
     response: Option<Response>,
+    /// The server does not give a part: each time all of it is asked for.
+    whole: bool,
     /// How often it broke off without much between, and where it did last.
     failed: u32,
     broke_at: u64,
@@ -211,18 +218,39 @@ struct BlobReader<'r> {
 }
 
 impl BlobReader<'_> {
-    /// Asks for the rest of the blob.
+    /// Asks for the rest of the blob; for all of it where the server does not give the rest.
     fn open(&mut self) -> Result<(), Failure> {
-        let range = (self.at > 0).then(|| (RANGE, format!("bytes={}-", self.at)));
-        let question = self.image.question();
-        let path = format!("blobs/{}", self.digest);
-        let response = self.image.get(&question, &path, range.as_slice(), false, |_, response| Ok(response))?;
-        let response = response.map_err(|lack| lack.failure(&question, &path))?;
-        // A server without ranges begins anew.
-        self.skip = if response.status() == StatusCode::OK { self.at } else { 0 };
-        self.response = Some(response);
-        Ok(())
+        loop {
+            let asked = self.at > 0 && !self.whole;
+            // A blob is named by its bytes as they are stored: some servers call a packed layer a packed form of a plain
+            // one, which a client that takes packed answers unpacks (github.com/moby/moby/issues/27642).
+            let header = match asked {
+                true => (RANGE, format!("bytes={}-", self.at)),
+                false => (ACCEPT_ENCODING, "identity".to_owned()),
+            };
+            let question = self.image.question();
+            let path = format!("blobs/{}", self.digest);
+            let response = self.image.get(&question, &path, &[header], false, |_, response| Ok(response))?;
+            let response = response.map_err(|lack| lack.failure(&question, &path))?;
+            self.skip = match response.status() {
+                StatusCode::OK => self.at,
+                StatusCode::PARTIAL_CONTENT if asked && begin(&response).is_none_or(|begin| begin == self.at) => 0,
+                _ if asked => {
+                    self.whole = true;
+                    continue;
+                }
+                status => return Err(question.other(status)),
+            };
+            self.response = Some(response);
+            return Ok(());
+        }
     }
+}
+
+/// Where a part of a blob begins, as its answer says: `bytes 5-9/10`.
+fn begin(response: &Response) -> Option<u64> {
+    let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+    range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
 impl Read for BlobReader<'_> {

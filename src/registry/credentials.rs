@@ -17,6 +17,9 @@ const LARGEST_NETRC: u64 = 1 << 20;
 /// Looks up an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// The name of whom the secret is no password, but a token to get others with, as Docker's helpers have it.
+const IDENTITY_TOKEN: &str = "<token>";
+
 /// A login. Its `Debug` shows neither half.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
@@ -28,6 +31,16 @@ impl Credentials {
     /// A login.
     pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
         Self { username: username.into(), password: password.into() }
+    }
+
+    /// A token of a registry to get others with.
+    pub(super) fn of_identity_token(token: &str) -> Self {
+        Self::new(IDENTITY_TOKEN, token)
+    }
+
+    /// The token to get others with, where it is that.
+    pub(super) fn identity_token(&self) -> Option<&str> {
+        (self.username == IDENTITY_TOKEN).then_some(&*self.password)
     }
 
     /// The user.

@@ -51,6 +51,9 @@ struct Entry {
     auth: Option<String>,
     username: Option<String>,
     password: Option<String>,
+    /// A token to get others with, as `az acr login` leaves one; beside it there is a user without a password.
+    #[serde(rename = "identitytoken")]
+    identity_token: Option<String>,
 }
 
 impl DockerConfig {
@@ -110,6 +113,9 @@ impl DockerConfig {
     /// The login in the file.
     fn kept(&self, registry: &str) -> Option<Credentials> {
         let login = self.auths.iter().flatten().find(|(key, _)| is_same(key, registry))?.1.as_ref()?;
+        if let Some(token) = login.identity_token.as_deref().filter(|token| !token.is_empty()) {
+            return Some(Credentials::of_identity_token(token));
+        }
         if let (Some(username), Some(password)) = (&login.username, &login.password) {
             return Some(Credentials::new(username, password));
         }
@@ -134,7 +140,7 @@ mod tests {
     fn logins_by_registry() {
         let text = format!(
             r#"{{"auths": {{"https://index.docker.io/v1/": {{"auth": "{}"}}, "r.example:5000": {{"username": "a", "password": "b"}},
-               "bad.example": {{"auth": "%%"}}, "empty.example": {{}}}}, "credHelpers": {{"helped.example": "../x"}}}}"#,
+               "bad.example": {{"auth": "%%"}}, "empty.example": {{}}, "az.example": {{"auth": "MDo=", "identitytoken": "t"}}}}, "credHelpers": {{"helped.example": "../x"}}}}"#,
             STANDARD.encode("me:p:w")
         );
         let config: DockerConfig = serde_json::from_str(&text).unwrap();
@@ -143,6 +149,7 @@ mod tests {
         assert_eq!(login("docker.io").as_deref(), Some("me p:w"));
         assert_eq!(login("r.example:5000").as_deref(), Some("a b"));
         assert_eq!((login("r.example"), login("bad.example"), login("empty.example")), (None, None, None));
+        assert_eq!(config.login("az.example").credentials.unwrap().identity_token(), Some("t"));
         let refused = config.login("helped.example").failure.unwrap();
         assert!(refused.contains("not the name of a credential helper"), "{refused}");
     }

@@ -17,8 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LARGEST: usize = 1 << 16;
 /// What every helper says of a server that it has nothing for.
 const NOT_FOUND: &str = "credentials not found in native keychain";
-/// The name of whom the secret is no password, but a token to get others with.
-const IDENTITY_TOKEN: &str = "<token>";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -52,7 +50,6 @@ pub(super) fn login(name: &str, server: &str) -> Result<Option<Credentials>, Str
     }
     let answer: Answer = serde_json::from_slice(&said.bytes).map_err(|_| fail("gave no login"))?;
     match &*answer.username {
-        IDENTITY_TOKEN => Err(fail("keeps an identity token, which is not known here")),
         "" => Ok(None),
         name => Ok(Some(Credentials::new(name, &answer.secret))),
     }

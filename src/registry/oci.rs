@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use reqwest::blocking::Response;
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::blob::{Given, Lack};
 use super::credentials::{Credentials, Environment};
@@ -180,7 +180,8 @@ impl Question<'_> {
         let (scheme, rest) = challenge.trim().split_once(' ').unwrap_or((challenge, ""));
         if scheme.eq_ignore_ascii_case("basic") {
             let refused = || self.refused(&format!("it asks for a login (Basic); {}", sent(login)));
-            return login.credentials.as_ref().map(basic).ok_or_else(refused);
+            let credentials = login.credentials.as_ref().filter(|own| own.identity_token().is_none());
+            return credentials.map(basic).ok_or_else(refused);
         }
         let parameters = parameters(rest);
         let realm = parameters.get("realm").and_then(|realm| realm.parse::<Url>().ok());
@@ -198,11 +199,23 @@ impl Question<'_> {
         let scope = format!("repository:{}:pull", self.name.repository);
         let service = parameters.get("service").map(|service| ("service", service.as_str()));
         let scope = parameters.get("scope").map_or(scope.as_str(), String::as_str);
-        realm.query_pairs_mut().extend_pairs(service.into_iter().chain([("scope", scope)]));
-        let mut request = self.request(&realm);
-        if let Some(credentials) = &login.credentials {
-            request = request.header(AUTHORIZATION, basic(credentials));
-        }
+        let asked = service.into_iter().chain([("scope", scope)]);
+        let request = match login.credentials.as_ref().map(|own| (own, own.identity_token())) {
+            // As OAuth has it (distribution.github.io/distribution/spec/auth/oauth).
+            Some((_, Some(token))) => {
+                let with = [("grant_type", "refresh_token"), ("client_id", "gpulock"), ("refresh_token", token)];
+                let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(asked.chain(with)).finish();
+                Request { form: Some(form), ..self.request(&realm) }
+            }
+            Some((credentials, None)) => {
+                realm.query_pairs_mut().extend_pairs(asked);
+                self.request(&realm).header(AUTHORIZATION, basic(credentials))
+            }
+            None => {
+                realm.query_pairs_mut().extend_pairs(asked);
+                self.request(&realm)
+            }
+        };
         let transport = &self.registries.transport;
         let body = transport.send(&request, |response: Response| -> Result<_, Trouble> {
             match response.status() {

@@ -5,15 +5,15 @@
 //! its tries, pauses and answers together take at most [`PATIENCE`] times the time limit for a part of an answer; a whole
 //! wheel, which may be large and the line slow, may take as long as bytes keep coming.
 
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::StatusCode;
-use reqwest::blocking::{Client, Response};
-use reqwest::header::{ACCEPT_ENCODING, HeaderName, RANGE, RETRY_AFTER};
+use reqwest::blocking::{Body, Client, Response};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, RANGE, RETRY_AFTER};
 use url::Url;
 
 use super::credentials::Credentials;
@@ -60,6 +60,8 @@ pub(super) struct Request<'a> {
     pub(super) headers: Vec<(HeaderName, String)>,
     /// Only the head of the answer is wanted.
     pub(super) head_only: bool,
+    /// A form that is sent (POST), and to nowhere else than its address.
+    pub(super) form: Option<String>,
     /// When it was asked first; its end is counted from here.
     pub(super) begun: Instant,
     /// It may take this many times [`Timing::read`] as a whole.
@@ -75,6 +77,7 @@ impl<'a> Request<'a> {
             url,
             headers: Vec::new(),
             head_only: false,
+            form: None,
             begun: Instant::now(),
             patience: PATIENCE,
             strict: false,
@@ -214,8 +217,16 @@ impl Transport {
     fn attempt(&self, request: &Request) -> Result<Response, Trouble> {
         let (client, complaints) = self.client(request)?;
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let mut builder =
-            if request.head_only { client.head(request.url.clone()) } else { client.get(request.url.clone()) };
+        let url = request.url.clone();
+        let mut builder = match &request.form {
+            // Of a reader, which cannot be sent again: no redirect takes it along.
+            Some(form) => client
+                .post(url)
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(Body::sized(Cursor::new(form.clone()), form.len() as u64)),
+            None if request.head_only => client.head(url),
+            None => client.get(url),
+        };
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
             if *name == RANGE {

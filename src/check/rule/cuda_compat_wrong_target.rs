@@ -25,6 +25,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
         return Ok(Outcome::Skipped("no driver declared".into()));
     }
     let compat = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Compat && file.is_cuda());
+    let compat = compat.filter(|file| !file.is_for_jetson());
     Ok(Outcome::Ran(compat.filter_map(|file| compat_first(case, file).or_else(|| mounted(case, file))).collect()))
 }
 
@@ -64,7 +65,7 @@ fn searched(case: &Case<'_>, file: &DriverFile) -> bool {
 
 /// Where the container runtime puts it before an older driver, whatever GPUs there are.
 fn mounted(case: &Case<'_>, file: &DriverFile) -> Option<Diagnostic> {
-    let (machine, driver) = case.driver()?;
+    let (machine, driver) = case.driver().filter(|_| !case.inventory.apptainer)?;
     let root = &case.inventory.root;
     let there = root.resolve(Path::new(MOUNTED)).ok().filter(|folder| file.file.parent() == Some(folder.as_path()))?;
     let version = file.version.as_ref().filter(|version| version.major() > driver.decides.major())?;

@@ -30,6 +30,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let root = &case.inventory.root;
     let own = case.inventory.driver.iter().filter(|file| file.kind == DriverFileKind::Driver);
     let own = own.filter(|file| !file.path.starts_with(WSL));
+    let own = own.filter(|file| !case.inventory.apptainer || is_named(case.inventory, file));
     let (empty, whole): (Vec<_>, Vec<_>) = own.partition(|file| is_empty(root, &file.file));
     // Only `libcuda.so.1` is known by its name alone: of others the version says whose they are.
     let whole = whole.into_iter().filter(|file| file.version.is_some() || file.is_cuda());
@@ -44,6 +45,14 @@ fn is_machine(inventory: &Inventory) -> bool {
     let modules = Path::new("/lib/modules");
     let listed = |name: OsString| inventory.root.resolve(&modules.join(name).join("modules.dep")).is_ok();
     inventory.subject.kind != SubjectKind::Image && inventory.root.list(modules).into_iter().any(listed)
+}
+
+/// Whether its folder is on LD_LIBRARY_PATH: what Apptainer binds comes behind that, and before all that the loader finds
+/// by itself.
+fn is_named(inventory: &Inventory, file: &DriverFile) -> bool {
+    let path = inventory.variables.get("LD_LIBRARY_PATH").map(String::as_str).unwrap_or_default();
+    let folder = file.path.parent().and_then(|folder| inventory.root.resolve(folder).ok());
+    path.split(':').any(|named| folder.is_some() && inventory.root.resolve(Path::new(named)).ok() == folder)
 }
 
 /// Whether a file has nothing in it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::check::{Case, Claims, Outcome, Rule, stack};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::shown;
-use crate::matrix::requirement::{Invalid, Refused, first, least_cuda, refused, requirements, worst};
+use crate::matrix::requirement::{Invalid, Refused, first, least_cuda, refused, worst};
 use crate::resolve::DriverAsk;
 
 pub const RULE: Rule = Rule {
@@ -27,7 +27,7 @@ fn run(case: &Case<'_>, _: &mut Claims<'_>) -> Result<Outcome, Failure> {
     };
     let facts = case.matrix.cuda()?;
     let mut findings = Vec::new();
-    for (variable, requirement) in requirements(&case.inventory.variables) {
+    for (variable, requirement) in case.image_requirements() {
         // Words of a report, in which a line feed would begin another.
         let shown = shown(Path::new(&requirement));
         match refused(&requirement, &machine.gpus, &driver.decides, facts) {

@@ -17,6 +17,7 @@ use tempfile::NamedTempFile;
 
 use super::fault::Fault;
 use super::store::{FORMAT, Index, Store};
+use crate::inventory::root::open_regular;
 
 /// The folder of this release's stores.
 const FOLDER: &str = FORMAT;
@@ -106,7 +107,8 @@ impl Cache {
     /// The store of a layer, if it is there and whole.
     pub(super) fn get(&self, digest: &str) -> Option<(Store, Index)> {
         let path = self.path(digest)?;
-        let file = File::open(&path).ok()?;
+        // What is no file is left alone, and not waited for.
+        let (file, _) = open_regular(&path).ok()?;
         note_use(&file);
         let store = Store::open(file, digest);
         if store.is_none() {
@@ -169,7 +171,7 @@ fn sweep(folder: &Path) {
             continue;
         }
         // One that was just made and is not locked yet may go too: its process does without a name then.
-        let left = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        let left = open_regular(&entry.path()).is_ok_and(|(file, _)| file.try_lock().is_ok());
         if left {
             let _ = fs::remove_file(entry.path());
         }

@@ -25,16 +25,35 @@ impl Layout {
     /// # Errors
     /// A folder that is none.
     pub(super) fn open(folder: &Path) -> Result<(Self, File), Fault> {
-        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        if folder.is_file() {
+            return Err(Fault::Foreign(
+                "it is a file".into(),
+                "name an archive as image:FILE, one of Apptainer as sif:FILE",
+            ));
+        }
         match open_regular(&folder.join(INDEX)) {
             Ok((index, _)) => Ok((Self { folder: folder.to_owned() }, index)),
-            Err(error) if is_missing(&error) && folder.is_dir() => Err(Fault::Foreign(
-                format!("the folder has no {INDEX}, which every OCI layout has"),
-                "name a layout (skopeo copy .. oci:DIR), or the folder alone where it is a root filesystem",
-            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => Err(self::folder(folder)),
             Err(error) => Err(Fault::Read(error)),
         }
     }
+}
+
+/// What a folder is that is named as another kind of image.
+pub(super) fn folder(folder: &Path) -> Fault {
+    let has = |name: &str| folder.join(name).is_file();
+    let (what, fix) = if has(INDEX) {
+        ("it is the folder of an OCI layout", "name it as oci:DIR")
+    } else if has("manifest.json") && has("version") {
+        // What `skopeo copy .. dir:` and `podman save --format docker-dir` write.
+        ("the folder has the layers of an image and no layout", "make one of it: skopeo copy dir:DIR oci:OTHER")
+    } else {
+        (
+            "the folder has no index.json, which every OCI layout has",
+            "name a layout (skopeo copy .. oci:DIR), or the folder alone where it is a root filesystem",
+        )
+    };
+    Fault::Foreign(what.into(), fix)
 }
 
 impl Blobs for Layout {

@@ -122,6 +122,9 @@ impl Image {
         let named = |fault| failure(given, fault);
         let (path, tag) = split(path, |path| path.is_file());
         let limits = Limits::new(options.most_unpacked);
+        if path.is_dir() {
+            return Err(named(layout::folder(&path)));
+        }
         let (file, _) = open_regular(&path).map_err(|error| named(Fault::Read(error)))?;
         let archive = Archive::open(file, &limits).map_err(named)?;
         let choice = Choice { tag: tag.or_else(|| options.choice.tag.clone()), ..options.choice.clone() };
@@ -154,6 +157,9 @@ impl Image {
     /// As [`of_archive`](Self::of_archive).
     pub fn of_sif(given: &str, path: &Path, options: &ImageOptions<'_>) -> Result<Self, Failure> {
         let named = |fault| failure(given, fault);
+        if path.is_dir() {
+            return Err(named(layout::folder(path)));
+        }
         let (file, metadata) = open_regular(path).map_err(|error| named(Fault::Read(error)))?;
         let (cache, limits) = (Cache::new(None), Limits::new(options.most_unpacked));
         options.watch.start(1, None);
@@ -203,7 +209,7 @@ fn split(given: &Path, is_one: impl Fn(&Path) -> bool) -> (PathBuf, Option<Strin
     let text = given.to_str().filter(|_| !given.exists()).unwrap_or_default();
     let mut parts = text.match_indices(':').map(|(at, _)| (Path::new(&text[..at]), &text[at + 1..]));
     match parts.find(|(path, _)| is_one(path)) {
-        Some((path, tag)) => (path.to_owned(), Some(tag.to_owned())),
+        Some((path, tag)) => (path.to_owned(), Some(tag.to_owned()).filter(|tag| !tag.is_empty())),
         None => (given.to_owned(), None),
     }
 }

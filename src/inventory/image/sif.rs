@@ -158,7 +158,8 @@ fn squashfs_at(file: &File) -> Result<(u64, Parts), Fault> {
         return Ok((0, Parts::default()));
     }
     if count < HEADER || !header[SIF_AT as usize..].starts_with(SIF) {
-        return Err(Fault::broken("it is neither a SIF file nor a squashfs".into()));
+        let what = "it is neither a SIF file nor a squashfs".into();
+        return Err(Fault::Foreign(what, "name an archive as image:FILE, or make the image again"));
     }
     let (total, first) = (number(&header, DESCRIPTORS_AT), number(&header, DESCRIPTORS_AT + 8));
     if total > MOST_DESCRIPTORS {

@@ -210,6 +210,7 @@ fn assemble(
         packages,
         loader,
         driver,
+        apptainer: false,
         troubles,
         libraries,
         image: None,

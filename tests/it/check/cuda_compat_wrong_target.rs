@@ -54,6 +54,19 @@ fn fires_on_a_geforce_with_an_older_driver() {
     assert_error(the_problem(&findings, CODE), "/usr/local/cuda/compat/libcuda.so.1", &said);
 }
 
+/// Jetson's drivers have versions of their own.
+#[test]
+fn that_of_jetson_is_not_judged() {
+    let image = image();
+    let local = image.path().join("usr/local/cuda-12.8");
+    fs::rename(local.join("compat"), local.join("compat_orin")).unwrap();
+    for gpu in ["Jetson AGX Orin", "A100"] {
+        for driver in ["540.4.0", "580.65.06"] {
+            assert_quiet(&check(image.path(), "/usr/local/cuda/compat_orin", gpu, driver, false), CODE);
+        }
+    }
+}
+
 #[test]
 fn stays_quiet() {
     let image = image();

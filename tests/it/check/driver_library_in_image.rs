@@ -44,6 +44,17 @@ fn stays_quiet() {
     // A package's own place, which the loader does not look into.
     let image = image("usr/local/cuda-12.8/compat", "570.124.06");
     assert_quiet(&check(image.path(), "", "580.65.06", false), CODE);
+    // Where images of NGC have it, and nvidia/cuda for arm64 that for Jetson.
+    for folder in ["usr/local/cuda-13.0/compat/lib.real", "usr/local/cuda-13.2/compat_orin"] {
+        let image = self::image(folder, "580.65.06");
+        Elf::library("libnvidia-nvvm.so.4").write(&image.path().join(folder).join("libnvidia-nvvm.so.580.65.06"));
+        let library_path = "/usr/local/cuda/compat/lib:/usr/local/nvidia/lib";
+        for driver in ["550.54.15", "590.44.01"] {
+            let findings = check(image.path(), library_path, driver, false);
+            assert_quiet(&findings, CODE);
+            assert_quiet(&findings, "cuda-compat-wrong-target");
+        }
+    }
 }
 
 #[test]
@@ -86,17 +97,20 @@ fn other_libraries_of_a_driver() {
     fs::create_dir_all(image.path().join("etc")).unwrap();
     fs::write(image.path().join("etc/os-release"), "ID=debian\n").unwrap();
     let folder = image.path().join("usr/lib64");
-    for name in ["libnvidia-ml", "libnvidia-ptxjitcompiler"] {
+    let names = ["libnvidia-ml", "libnvidia-pkcs11-openssl3", "libnvidia-tileiras", "libnvidia-nscq", "libnvcuvid"];
+    for name in names {
         Elf::library(&format!("{name}.so.1")).write(&folder.join(format!("{name}.so.550.54.15")));
         symlink(format!("{name}.so.550.54.15"), folder.join(format!("{name}.so.1"))).unwrap();
     }
-    // Of NVIDIA, and of no driver.
+    // Of NVIDIA, and of no driver; OpenGL's is that of GLVND as well.
+    Elf::library("libGL.so.1").write(&folder.join("libGL.so.1.7.0"));
     Elf::library("libnvidia-container.so.1").write(&folder.join("libnvidia-container.so.1.17.8"));
     let findings = check(image.path(), "", "550.54.15", false);
     let finding = the_problem(&findings, CODE);
     let subject = finding.subject.clone().unwrap();
     let said = [
-        "libraries of driver 550.54.15 are part of the image (libnvidia-ml, libnvidia-ptxjitcompiler)",
+        "libraries of driver 550.54.15 are part of the image (libnvcuvid, libnvidia-ml, libnvidia-nscq, \
+         libnvidia-pkcs11-openssl3, libnvidia-tileiras)",
         "driver/library version mismatch",
     ];
     assert_error(finding, &subject, &said);

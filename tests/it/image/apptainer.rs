@@ -1,6 +1,9 @@
 //! Images of Apptainer: what they say of themselves, and why one cannot be read.
 
+use std::fs;
 use std::io::Cursor;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use backhand::compression::Compressor;
 use backhand::{FilesystemCompressor, FilesystemWriter, NodeHeader};
@@ -9,6 +12,8 @@ use gpulock::inventory::image::Image;
 use gpulock::inventory::{Inventory, Options};
 
 use super::{options, put};
+use crate::check::venv::{Question, ask, assert_quiet, judge};
+use crate::link::fixture::Elf;
 
 /// A squashfs with these files.
 fn squashfs(files: &[(&str, &str)]) -> Vec<u8> {
@@ -115,4 +120,43 @@ fn every_reason_is_said() {
     let whole = sif(&[(0x4004, 1, 2, "02", &system)]);
     assert!(read(&whole).is_ok());
     refused(&whole[..4096], "lies beyond its end", "make or fetch");
+}
+
+/// What a container runtime refuses, mounts and finds first is nothing to Apptainer.
+#[test]
+fn no_container_runtime_starts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::create_dir_all(root.join("etc")).unwrap();
+    fs::write(root.join("etc/os-release"), "ID=debian\n").unwrap();
+    let libcuda = Elf::library("libcuda.so.1");
+    libcuda.write(&root.join("usr/local/cuda/compat/libcuda.so.570.124.06"));
+    symlink("libcuda.so.570.124.06", root.join("usr/local/cuda/compat/libcuda.so.1")).unwrap();
+    libcuda.write(&root.join("usr/lib64/libcuda.so.535.54.03"));
+    symlink("libcuda.so.535.54.03", root.join("usr/lib64/libcuda.so.1")).unwrap();
+    let codes = |library_path: &str| -> Vec<&'static str> {
+        let variables = [("NVIDIA_REQUIRE_CUDA", "cuda>=12.8"), ("LD_LIBRARY_PATH", library_path)];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let question = Question { gpus: &["RTX 4090"], driver: Some("550.54.15"), ..Question::default() };
+        let of_image = ["cuda-compat-wrong-target", "driver-library-in-image", "image-driver-floor"];
+        let findings = ask(root, &variables, root, &question).findings;
+        of_image.into_iter().filter(|code| findings.iter().any(|finding| finding.code == *code)).collect()
+    };
+    assert_eq!(codes(""), ["cuda-compat-wrong-target", "driver-library-in-image", "image-driver-floor"]);
+    fs::create_dir(root.join(".singularity.d")).unwrap();
+    assert_eq!(codes(""), [""; 0]);
+    // What comes before that which it binds.
+    assert_eq!(codes("/usr/lib64"), ["driver-library-in-image"]);
+    assert_eq!(codes("/usr/local/cuda/compat"), ["cuda-compat-wrong-target"]);
+}
+
+#[test]
+fn what_it_requires_is_not_asked_for() {
+    let script = "export NVIDIA_REQUIRE_CUDA=\"${NVIDIA_REQUIRE_CUDA:-\"cuda>=12.8\"}\"\n";
+    let system =
+        squashfs(&[("etc/os-release", "ID=debian\n"), (".singularity.d/env/10-docker2singularity.sh", script)]);
+    let inventory = read(&sif(&[(0x4004, 1, 2, "02", &system)])).unwrap();
+    assert_eq!(inventory.variables["NVIDIA_REQUIRE_CUDA"], "cuda>=12.8");
+    let question = Question { gpus: &["A100"], driver: Some("550.54.15"), ..Question::default() };
+    assert_quiet(&judge(&inventory, Path::new("/"), &question), "image-driver-floor");
 }

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::make::{Layer, Made, Packed, sha256};
 use super::{archive, options, put};
+use crate::cli::program::Place;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const NAME: &str = "org.opencontainers.image.ref.name";
@@ -38,8 +39,10 @@ impl Several {
     }
 
     fn image_for(&self, who: &str, system: &str) -> Value {
-        let made =
-            Made { start: json!({"Env": [format!("WHO={who}")]}), ..Made::of(&[Layer::default().file("a.py", "a")]) };
+        let made = Made {
+            start: json!({"Env": [format!("WHO={who}")], "Cmd": [who]}),
+            ..Made::of(&[Layer::default().file("a.py", "a")])
+        };
         let mut config = made.config();
         config["os"] = json!(system);
         let layer = self.put(&made.layers[0], "application/vnd.oci.image.layer.v1.tar");
@@ -221,6 +224,67 @@ fn packed_layers_of_saved_images() {
         let failure = read(&save(&layers, &name)).unwrap_err();
         assert!(failure.diagnostics[0].message.contains("its content has the digest"), "{failure}");
     }
+}
+
+/// The fix says how the one that is meant is named.
+#[test]
+fn what_to_name_instead_is_said() {
+    let several = Several::new();
+    let fix = |tag: &str| several.read(tag).unwrap_err().diagnostics.remove(0).fix.unwrap();
+    let (a, b) = (several.image("a"), several.image("b"));
+    several.index(&json!([named(&a, &[(NAME, "1")]), named(&b, &[(NAME, "2")])]));
+    assert_eq!(fix("3"), "name one that is");
+    assert_eq!(fix(""), "name one behind a colon");
+    several.index(&json!([a, b]));
+    several.refused("", "there are several images in it, without names");
+    assert!(fix("").contains("skopeo copy"));
+    several.refused("1", "there is no image 1 in it: those in it have no names");
+    several.index(&json!([a]));
+    several.refused("1", "have no names");
+    assert_eq!(fix("1"), "leave the name out");
+    several.index(&json!([platform(&a, "arm64", ""), platform(&b, "riscv64", "")]));
+    assert!(fix("").contains("--platform linux-aarch64"));
+}
+
+#[test]
+fn another_platform_is_read_where_it_is_asked_for() {
+    let several = Several::new();
+    let (amd, arm) = (several.image("amd"), several.image("arm"));
+    several.index(&json!([platform(&amd, "amd64", ""), platform(&arm, "arm64", "v8")]));
+    let layout = format!("oci:{}", several.0.path().display());
+    let place = Place::empty();
+    for (flags, who) in [(&[][..], "amd"), (&["--platform", "linux-aarch64"], "arm")] {
+        let ran = place.run(&[&["inspect", &layout, "--format", "json"], flags].concat()).code(3);
+        assert_eq!(ran.json()["images"][0]["command"], json!([who]));
+    }
+    let ran = place.run(&["verify", &layout, "--platform", "linux-riscv64"]);
+    ran.code(2).says(&["linux-riscv64"]);
+}
+
+/// A layout, a file and a folder of layers, each named as another.
+#[test]
+fn kinds_of_images_that_are_mistaken() {
+    let place = Place::empty();
+    Made::of(&[Layer::default().file("a.py", "a")]).layout(&place.path("layout"), Packed::Plain);
+    fs::create_dir(place.path("layers")).unwrap();
+    for name in ["manifest.json", "version"] {
+        place.put(&format!("layers/{name}"), "{}");
+    }
+    place.put("saved.tar", Made::of(&[Layer::default()]).saved().tar());
+    for (subject, fix) in [
+        ("image:layout", "name it as oci:DIR"),
+        ("sif:layout", "name it as oci:DIR"),
+        ("layout", "name it as oci:layout"),
+        ("oci:layers", "skopeo copy dir:DIR"),
+        ("image:layers", "skopeo copy dir:DIR"),
+        ("oci:saved.tar", "name an archive as image:FILE"),
+        ("sif:saved.tar", "name an archive as image:FILE"),
+        ("saved.tar", "an image as image:FILE"),
+        ("image:saved.tar:other", "name one that is"),
+    ] {
+        place.run(&["verify", subject]).code(2).says(&[fix]);
+    }
+    place.run(&["verify", "image:saved.tar:"]).code(3);
 }
 
 #[test]

@@ -16,12 +16,16 @@ struct Image {
 }
 
 fn image() -> Image {
+    image_packed(Packed::Plain)
+}
+
+fn image_packed(packed: Packed) -> Image {
     let folder = tempfile::tempdir().unwrap();
     let layers = [
         Layer::default().file("etc/os-release", "ID=debian\n"),
         Layer::default().file("a.py", &"text ".repeat(50_000)),
     ];
-    Made::of(&layers).layout(folder.path(), Packed::Plain);
+    Made::of(&layers).layout(folder.path(), packed);
     let blobs: HashMap<String, Vec<u8>> = std::fs::read_dir(folder.path().join("blobs/sha256"))
         .unwrap()
         .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
@@ -64,7 +68,15 @@ fn run_named(
     tag: &str,
     answer: impl Fn(&Image, &Seen) -> Reply + Send + Sync + 'static,
 ) -> (Server, crate::cli::program::Ran) {
-    let image = Arc::new(image());
+    run_image(image(), tag, answer)
+}
+
+fn run_image(
+    image: Image,
+    tag: &str,
+    answer: impl Fn(&Image, &Seen) -> Reply + Send + Sync + 'static,
+) -> (Server, crate::cli::program::Ran) {
+    let image = Arc::new(image);
     let server = Server::start(move |seen| answer(&image, seen));
     let place = Place::empty();
     let subject = format!("registry:{}/a/b{tag}", server.url.trim_start_matches("http://"));
@@ -103,6 +115,46 @@ fn a_blob_that_breaks_off_is_resumed() {
         ranges.len() >= 2 && ranges.iter().all(|range| range.starts_with("bytes=") && range.ends_with('-')),
         "{ranges:?}"
     );
+}
+
+/// As servers answer that take a packed layer for a plain one which they pack on the way.
+#[test]
+fn a_blob_comes_as_it_is_stored() {
+    let image = image_packed(Packed::Gzip);
+    let (_, ran) = run_image(image, ":1", |image, seen| {
+        let answer = at(image, seen);
+        let unpacks = seen.headers.get("accept-encoding").is_some_and(|forms| forms.contains("gzip"));
+        let packed = seen.path.contains("/blobs/") && answer.body.starts_with(b"\x1f\x8b");
+        if unpacks && packed { answer.header("Content-Encoding", "gzip") } else { answer }
+    });
+    ran.code(3);
+}
+
+/// All of it is asked for again where no rest is given, or another than was asked for.
+#[test]
+fn a_server_that_is_wrong_about_ranges() {
+    let refuses =
+        |seen: &Seen, _: Reply| reply(416, "", "").header("Content-Range", format!("bytes */{}", seen.before));
+    let shifts = |seen: &Seen, answer: Reply| match answer.status {
+        206 => {
+            let whole = answer.body.len();
+            reply(206, "", &answer.body[1..]).header("Content-Range", format!("bytes 1-{whole}/*"))
+        }
+        _ => panic!("{} {:?}", answer.status, seen.headers),
+    };
+    let wrong: [fn(&Seen, Reply) -> Reply; 2] = [refuses, shifts];
+    for wrong in wrong {
+        let (server, ran) = run(move |image, seen| {
+            let answer = at(image, seen);
+            if seen.headers.contains_key("range") {
+                return wrong(seen, answer);
+            }
+            let cut = seen.path.contains("/blobs/") && seen.before < 1 && answer.body.len() > 1000;
+            Reply { cut: cut.then_some(answer.body.len() / 2), ..answer }
+        });
+        ran.code(3);
+        assert!(server.seen().iter().any(|seen| seen.headers.contains_key("range")));
+    }
 }
 
 #[test]

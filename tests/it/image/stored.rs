@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::layout;
 use super::make::{Layer, Made, Packed, sha256};
@@ -49,6 +50,21 @@ fn what_is_damaged_is_read_anew() {
     }
     for end in [0, 1, 27, 28, good.len() / 2, good.len() - 1] {
         fs::write(store, &good[..end]).unwrap();
+        assert_eq!(read(), ["a.py a1"]);
+    }
+}
+
+/// Nor is it waited for: it may be anything that is there.
+#[test]
+fn what_is_no_file_is_no_store() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    Made::of(&[Layer::default().file("a.py", "a1")]).layout(folder.path(), Packed::Zstd);
+    let read = || files(&layout(folder.path(), Some(cache.path())).unwrap().root);
+    assert_eq!(read(), ["a.py a1"]);
+    let [store] = &stores(cache.path())[..] else { panic!() };
+    fs::remove_file(store).unwrap();
+    for pipe in [store.clone(), store.with_file_name(".new-pipe")] {
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         assert_eq!(read(), ["a.py a1"]);
     }
 }

@@ -288,6 +288,42 @@ fn where_a_redirect_leads_is_told() {
     assert!(server.count("/v2/round/manifests/1") <= 11);
 }
 
+/// As `az acr login` leaves it, and helpers say it: what is kept is no password.
+#[test]
+fn an_identity_token_gets_others() {
+    let server = Server::start(|seen| match (&*seen.method, &*seen.path) {
+        ("POST", "/token") if seen.body.contains("refresh_token=a%2Bb") => reply(200, "", r#"{"access_token": "T"}"#),
+        ("POST", "/leads") => reply(307, "", "").header("Location", "/token"),
+        (_, path) if seen.headers.get("authorization").is_some_and(|own| own == "Bearer T") && path != "/token" => {
+            manifest(INDEX, index())
+        }
+        (_, path) => {
+            let realm = if path.contains("led") { "leads" } else { "token" };
+            let challenge = format!("Bearer realm=\"http://{}/{realm}\",service=\"s\"", seen.headers["host"]);
+            reply(401, "", "").header("WWW-Authenticate", challenge)
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let host = server.url.trim_start_matches("http://");
+    let config = json!({"auths": {host: {"auth": "MDAwMDo=", "identitytoken": "a+b"}}});
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    let ask = |image: &str| {
+        let registries = registries(folder.path(), None).unwrap();
+        registries.digest(&at(&server.url, image), Platform::LinuxX86_64)
+    };
+    assert_eq!(ask("a:1").unwrap().digest, sha256(&index()));
+    let sent = server.seen().into_iter().find(|seen| seen.method == "POST").unwrap();
+    let expected =
+        "service=s&scope=repository%3Aa%3Apull&grant_type=refresh_token&client_id=gpulock&refresh_token=a%2Bb";
+    assert_eq!(sent.body, expected);
+    assert!(
+        server.seen().iter().all(|seen| !seen.headers.get("authorization").is_some_and(|own| own.contains("Basic")))
+    );
+    // No redirect takes it along.
+    refused(ask("led:1"), "image-unauthorized", &["no token: HTTP status 307"]);
+    assert_eq!(server.seen().iter().filter(|seen| seen.method == "POST" && seen.path == "/token").count(), 1);
+}
+
 /// All steps have one end: 1.5 s, of which each takes 0.4 s at least.
 #[test]
 fn slow_steps_have_one_end() {

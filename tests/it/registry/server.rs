@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 server that does as it is told, also wrongly.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,7 @@ pub struct Seen {
     pub method: String,
     pub path: String,
     pub headers: HashMap<String, String>,
+    pub body: String,
     /// How many requests for this path came before.
     pub before: usize,
 }
@@ -112,7 +113,8 @@ impl Drop for Server {
 }
 
 fn serve(mut stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&Seen) -> Reply) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut lines = reader.by_ref().lines();
     let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;
     let mut words = first.split(' ').map(str::to_owned);
     let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(()) };
@@ -122,10 +124,13 @@ fn serve(mut stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&Seen) -
         let Some((name, value)) = line.split_once(": ") else { break };
         headers.insert(name.to_lowercase(), value.to_owned());
     }
+    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = String::new();
+    reader.take(length).read_to_string(&mut body)?;
     let seen = {
         let mut log = log.lock().unwrap();
         let before = log.iter().filter(|seen| seen.path == path).count();
-        let seen = Seen { method, path, headers, before };
+        let seen = Seen { method, path, headers, body, before };
         log.push(seen.clone());
         seen
     };

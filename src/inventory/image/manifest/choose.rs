@@ -95,7 +95,8 @@ pub(super) fn choose(
     if !platforms.is_empty() && plain.is_empty() {
         let words: Vec<String> = platforms.iter().map(|own| own.words()).collect();
         let what = format!("it is not for linux/{architecture}, but for {}", words.join(", "));
-        return Err(Fault::broken(what));
+        let fix = "read the one for another platform: --platform linux-aarch64 or linux-x86_64; or name another image";
+        return Err(Fault::Foreign(what, fix));
     }
     Err(several(found.len(), tag, &known()))
 }
@@ -129,12 +130,19 @@ fn is_artifact(manifest: &[u8]) -> bool {
 }
 
 pub(super) fn several(found: usize, tag: Option<&str>, known: &[String]) -> Fault {
-    let known = if known.is_empty() { "without names".into() } else { known.join(", ") };
-    Fault::broken(match (found, tag) {
-        (0, Some(tag)) => format!("there is no image {tag} in it, only {known}"),
-        (0, None) => "there is no image in it".into(),
-        _ => format!("there are several images in it ({known}): name one behind a colon"),
-    })
+    let names = known.join(", ");
+    match (found, tag, known) {
+        (0, Some(tag), []) => {
+            Fault::Foreign(format!("there is no image {tag} in it: those in it have no names"), "leave the name out")
+        }
+        (0, Some(tag), _) => Fault::Foreign(format!("there is no image {tag} in it, only {names}"), "name one that is"),
+        (0, None, _) => Fault::broken("there is no image in it".into()),
+        (_, _, []) => {
+            let fix = "copy the one that is meant to a layout or an archive of its own: skopeo copy";
+            Fault::Foreign("there are several images in it, without names".into(), fix)
+        }
+        _ => Fault::Foreign(format!("there are several images in it ({names})"), "name one behind a colon"),
+    }
 }
 
 #[cfg(test)]
