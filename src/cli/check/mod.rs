@@ -245,7 +245,8 @@ impl Project {
             let beside = Path::new(&file.name).parent().unwrap_or(Path::new("")).to_owned();
             let read = |path: &str| {
                 let name = Path::new(path).file_name()?;
-                let places = [beside.join(path.trim_start_matches('/')), beside.join(name), self.folder.join(name)];
+                let inside = path.trim_start_matches('/');
+                let places = [beside.join(inside), beside.join(name), self.folder.join(inside), self.folder.join(name)];
                 places.iter().find_map(|place| file::text(place).ok())
             };
             let variables = if generated(&file.name) { variables.clone() } else { BTreeSet::new() };
