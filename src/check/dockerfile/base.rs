@@ -9,7 +9,7 @@ use crate::dockerfile::{Word, image_parts};
 use crate::matrix::requirement::first;
 use crate::matrix::schema::GoneTagRow;
 use crate::python::Platform;
-use crate::version::{Cuda, CudaRelease};
+use crate::version::{Cuda, CudaRelease, Cudnn};
 
 /// CUDA of the base is not torch's.
 pub const CUDA: Lint = Lint {
@@ -175,6 +175,13 @@ fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
         let Some(package) = chain.iter().find_map(|stage| file.stages[*stage].cudnn.first()) else { continue };
         let all = torch::of_stage(file, at, context.matrix)?;
         let Some(torch) = all.iter().find(|torch| torch.is_cuda && !torch.is_other) else { continue };
+        // Two of the same release are one as far as anybody notices.
+        let pinned = torch.build.as_ref().and_then(|build| build.row().cudnn.as_ref());
+        let given = package.text.split(['=', '-', '+']).filter(|part| part.contains('.'));
+        let mut given = given.filter_map(|part| part.parse::<Cudnn>().ok());
+        if given.next().zip(pinned).is_some_and(|(given, pinned)| given.covers(pinned)) {
+            continue;
+        }
         let finding = second_cudnn(&format!("{} is a cuDNN", package.text), package, torch, file);
         if !findings.iter().any(|known: &Diagnostic| known.evidence.first() == finding.evidence.first()) {
             findings.push(finding.fix(format!("leave {} out: torch brings its own cuDNN", package.text)));

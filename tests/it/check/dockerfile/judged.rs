@@ -220,6 +220,8 @@ fn a_cudnn_of_the_system_is_a_second_one() {
     }
     for sound in [
         "apt-get remove -y libcudnn8",
+        "apt-get install -y libcudnn9-cuda-12=9.10.2.21-1",
+        "dnf install -y libcudnn9-cuda-12-9.10.2.21",
         "apt-mark hold libcudnn8",
         "apt-get install -y libcudnn9-headers-cuda-12 libcudnn-frontend-dev",
         "echo install libcudnn8",
