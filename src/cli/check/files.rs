@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
+use super::super::shaping::folder_in_repository;
 use super::others;
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::dockerfile::instructions;
@@ -126,6 +127,11 @@ pub fn find(folder: &Path, own: &Path, excluded: &[PathBuf], dockerfiles: &[Path
         }
     }
     files.projects = projects;
+    for path in of_repository(own) {
+        if !is_excluded(&path) {
+            take_text(&path, &mut files);
+        }
+    }
     // One that is named, or that a link leads to, may be called otherwise than where it is found.
     let mut seen = BTreeSet::new();
     files.dockerfiles.retain(|file| seen.insert(real(&file.name)));
@@ -134,6 +140,25 @@ pub fn find(folder: &Path, own: &Path, excluded: &[PathBuf], dockerfiles: &[Path
     files.generated.sort_by(|a, b| a.name.cmp(&b.name));
     files.pinned.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
+}
+
+/// Jobs of CI stand at the root of a repository, wherever the project is: those that were written for this one, by the folder
+/// that their header names.
+fn of_repository(own: &Path) -> Vec<PathBuf> {
+    let Some(below) = folder_in_repository(own) else { return Vec::new() };
+    let mut root = own.parent().map_or_else(PathBuf::new, Path::to_owned);
+    for _ in Path::new(&below).components() {
+        if !matches!(root.components().next_back(), Some(Component::Normal(_))) {
+            root.push("..");
+        } else {
+            root.pop();
+        }
+    }
+    let jobs = fs::read_dir(root.join(".github/workflows")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = jobs.chain([root.join(".gitlab-ci.yml")]).filter(|path| path.is_file()).collect();
+    paths.retain(|path| head(path).is_ok_and(|head| generated::folder(&head).as_ref() == Some(&below)));
+    paths.sort();
+    paths
 }
 
 /// What is said of what is named and is no Dockerfile.
@@ -181,6 +206,12 @@ fn take(path: &Path, entry: &DirEntry, files: &mut Files) {
         files.templates.extend(file::text_within(path, LARGEST).ok().map(|text| (name, text)));
         return;
     }
+    take_text(path, files);
+}
+
+/// A file of whatever kind, by its text.
+fn take_text(path: &Path, files: &mut Files) {
+    let name = path.display().to_string();
     let head = match head(path) {
         Ok(head) => head,
         // What a Dockerfile is, is said already.

@@ -103,6 +103,40 @@ fn locks_of_other_manifests_lie_beside_each_other() {
     assert!(!found(&place, &[], 1).is_empty());
 }
 
+/// Jobs of CI stand at the root of a repository, and are held against the lock of the project that they are for.
+#[test]
+fn jobs_at_the_root_are_of_the_project_that_they_name() {
+    let place = Place::empty();
+    fs::create_dir(place.path(".git")).unwrap();
+    fs::create_dir_all(place.path(".github/workflows")).unwrap();
+    for folder in ["a", "b"] {
+        fs::create_dir(place.path(folder)).unwrap();
+        place.put(&format!("{folder}/gpulock.toml"), GOOD.replacen("[target.a]", &format!("[target.{folder}]"), 1));
+        let at = ["--manifest", &format!("{folder}/gpulock.toml")];
+        place.run(&[&["resolve", "--offline", "-q"][..], &at].concat()).code(0);
+        let job = format!(".github/workflows/{folder}.yml");
+        place.run(&[&["export", "github", "-o", &job][..], &at].concat()).code(0);
+    }
+    place.run(&["export", "gitlab", "--manifest", "a/gpulock.toml", "-o", ".gitlab-ci.yml"]).code(0);
+    let at = ["--manifest", "a/gpulock.toml"];
+    assert!(check(&place, &at).code(0).out.contains("for a; 2 files\n"), "{}", check(&place, &at).out);
+    edit(&place, ".github/workflows/a.yml", "name: gpulock", "name: other");
+    edit(&place, ".github/workflows/b.yml", "name: gpulock", "name: other");
+    let ran = check(&place, &at).code(1);
+    assert!(ran.out.contains("--> .github/workflows/a.yml:") && !ran.out.contains("b.yml"), "{}", ran.out);
+    assert!(
+        ran.out.contains("`gpulock export github --manifest a/gpulock.toml --folder a -o .github/workflows/a.yml`"),
+        "{}",
+        ran.out
+    );
+    let mut below = place.command(&["check", "--matrix-age", "99999"]);
+    let ran = Ran::of(below.current_dir(place.path("a")).output().unwrap()).code(1);
+    assert!(ran.out.contains("--> ../.github/workflows/a.yml:"), "{}", ran.out);
+    assert_eq!(found(&place, &[&at[..], &["--exclude", ".github"]].concat(), 0), [""; 0]);
+    // From the root, where there is no project, both are left to theirs.
+    check(&place, &[]).code(3);
+}
+
 /// What is named and is no Dockerfile is not said to be clean.
 #[test]
 fn what_is_named_is_a_dockerfile() {
