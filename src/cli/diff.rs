@@ -15,7 +15,7 @@ use crate::report::diff;
 /// Flags of `gpulock diff`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The lock as it was; `-` reads standard input
+    /// The lock as it was; `-` reads standard input, /dev/null is none
     #[arg(value_name = "OLD")]
     old: PathBuf,
     /// The lock as it is
@@ -41,12 +41,16 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     Ok(if args.exit_code && !found.is_empty() { Answer::No } else { Answer::Yes })
 }
 
-/// A lock: a file, standard input, or a pipe that a shell gives (`<(git show main:gpulock.lock)`), which this process has open.
+/// A lock: a file, none (`/dev/null`), standard input, or a pipe that a shell gives (`<(git show main:gpulock.lock)`), which this process has open.
 /// A named pipe may wait for its writer without end, and is refused as any other command refuses it.
 fn read(path: &Path) -> Result<Lock, Failure> {
     const OPEN: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
     if path == Path::new("-") {
         return parse(io::stdin().lock(), "standard input", path);
+    }
+    // What git names where a file is not on one side.
+    if path == Path::new("/dev/null") {
+        return Ok(Lock::default());
     }
     if !OPEN.iter().any(|open| path.starts_with(open)) {
         return input::read_lock(path);

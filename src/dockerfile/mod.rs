@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use instructions::instructions;
+pub(crate) use variables::filled_in;
 pub use variables::is_variable;
 pub use words::commands;
 

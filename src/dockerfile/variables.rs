@@ -13,7 +13,7 @@ const DEEPEST: usize = 8;
 
 /// Fills in `$NAME`, `${NAME}`, `${NAME:-text}`, `${NAME:+text}` and their kin, and `${NAME//text/text}`; what is not set
 /// stays as written.
-pub(super) fn filled_in(text: &str, variables: &Variables) -> String {
+pub(crate) fn filled_in(text: &str, variables: &Variables) -> String {
     filled(text, variables, 0)
 }
 
@@ -91,7 +91,8 @@ fn is_of_name(c: char) -> bool {
 /// `NAME//text/text` and `NAME/text/text`: the value with all, or the first, of a text replaced. Patterns are not known.
 fn replaced(expression: &str, variables: &Variables) -> Option<String> {
     let (name, rest) = expression.split_once('/')?;
-    let value = variables.get(name)?;
+    // A value that is not known has no parts that are.
+    let value = variables.get(name).filter(|value| !value.contains('$'))?;
     let (rest, most) = rest.strip_prefix('/').map_or((rest, 1), |rest| (rest, value.len()));
     let (from, to) = rest.split_once('/').unwrap_or((rest, ""));
     let from = from.strip_prefix('\\').unwrap_or(from);

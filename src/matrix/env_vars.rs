@@ -77,13 +77,12 @@ impl EnvVarFacts {
 
     /// The name that was meant by one that is misspelt, as far as the names alone tell: with who reads it, and the source.
     pub fn misspelt(&self, name: &str) -> Option<(&str, VariableReader, &str)> {
-        /// Of shorter ones, too many are alike.
-        const SHORTEST: usize = 12;
-        /// With more mistakes, it is another name.
-        const MOST: usize = 2;
-        if name.len() < SHORTEST {
-            return None;
-        }
+        // With more mistakes it is another name, and of shorter ones too many are alike.
+        let most = match name.len() {
+            0..9 => return None,
+            9..12 => 1,
+            _ => 2,
+        };
         let spelled = self.file.spelled.iter().flat_map(|row| {
             let one = move |name| (name, row.reader, row.source.as_str());
             row.names.iter().map(String::as_str).map(one)
@@ -102,9 +101,9 @@ impl EnvVarFacts {
         if rows.iter().any(|row| row.0 == name) || self.is_known(name) || self.unread(name).is_some() {
             return None;
         }
-        let alike = rows.into_iter().filter(|row| row.0.len().abs_diff(name.len()) <= MOST);
+        let alike = rows.into_iter().filter(|row| row.0.len().abs_diff(name.len()) <= most);
         let (count, near) = alike.map(|row| (mistakes(name, row.0), row)).min_by_key(|(mistakes, _)| *mistakes)?;
-        (count <= MOST).then_some(near)
+        (count <= most).then_some(near)
     }
 
     /// Whether a Python file names variables only to print them.

@@ -33,6 +33,11 @@ pub struct Origin<'a> {
     pub place: &'a str,
 }
 
+/// The folder of its repository that a file was written for, as its header says it.
+pub fn folder(text: &str) -> Option<String> {
+    options(header(text)?).folder
+}
+
 /// What is said of a file that could not be read: `failure` says why.
 pub fn unread(name: &str, failure: &Failure, severity: Severity) -> Diagnostic {
     let why = failure.diagnostics.first();

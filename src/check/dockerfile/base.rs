@@ -9,7 +9,7 @@ use crate::dockerfile::{Word, image_parts};
 use crate::matrix::requirement::first;
 use crate::matrix::schema::GoneTagRow;
 use crate::python::Platform;
-use crate::version::{Cuda, CudaRelease};
+use crate::version::{Cuda, CudaRelease, Cudnn};
 
 /// CUDA of the base is not torch's.
 pub const CUDA: Lint = Lint {
@@ -19,7 +19,7 @@ pub const CUDA: Lint = Lint {
     run: cuda,
 };
 
-/// The base has a cuDNN of its own.
+/// The base, or a package of the system, has a cuDNN of its own.
 pub const CUDNN: Lint = Lint {
     code: "dockerfile-cudnn-base",
     level: Severity::Warning,
@@ -158,28 +158,57 @@ fn cudnn(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
+    let mut of_bases = Vec::new();
     for Built { stage, base, torch } in with_torch(file, context)? {
         let Some(part) = base.parts.iter().find(|part| part.starts_with("cudnn")) else { continue };
-        let Some(torch) = torch.iter().find(|torch| torch.is_cuda && !torch.is_cpu) else { continue };
-        let words = torch.words();
-        let message = format!("the base has a cuDNN beside the one that {words} brings: the loader could take either");
-        let place = file.lines.span(Some(stage.image.span.clone()));
-        let mut finding =
-            Diagnostic::warning(CUDNN.code, message, place).and(file.lines.span(Some(torch.span.clone())));
-        if let Some((build, cudnn)) = torch.build.as_ref().and_then(|build| Some((build, build.row().cudnn.as_ref()?)))
-        {
-            finding = finding.and(Evidence::fact(format!("{words} pins cuDNN {cudnn}"), &build.row().source));
-        }
+        let Some(torch) = torch.iter().find(|torch| torch.is_cuda && !torch.is_other) else { continue };
         let without = base.tag.replacen(&format!("-{part}"), "", 1);
-        findings
-            .push(finding.fix(format!("build on the same image without cuDNN: {}:{without}", stage.repository().0)));
+        let fix = format!("build on the same image without cuDNN: {}:{without}", stage.repository().0);
+        findings.push(second_cudnn("the base has a cuDNN", &stage.image, torch, file).fix(fix));
+        of_bases.push(stage.image.span.clone());
+    }
+    for at in 0..file.stages.len() {
+        let chain = file.chain(at);
+        if chain.last().is_some_and(|root| of_bases.contains(&file.stages[*root].image.span)) {
+            continue;
+        }
+        let Some(package) = chain.iter().find_map(|stage| file.stages[*stage].cudnn.first()) else { continue };
+        let all = torch::of_stage(file, at, context.matrix)?;
+        let Some(torch) = all.iter().find(|torch| torch.is_cuda && !torch.is_other) else { continue };
+        // Two of the same release are one as far as anybody notices.
+        let pinned = torch.build.as_ref().and_then(|build| build.row().cudnn.as_ref());
+        let given = package.text.split(['=', '-', '+']).filter(|part| part.contains('.'));
+        let mut given = given.filter_map(|part| part.parse::<Cudnn>().ok());
+        if given.next().zip(pinned).is_some_and(|(given, pinned)| given.covers(pinned)) {
+            continue;
+        }
+        let finding = second_cudnn(&format!("{} is a cuDNN", package.text), package, torch, file);
+        if !findings.iter().any(|known: &Diagnostic| known.evidence.first() == finding.evidence.first()) {
+            findings.push(finding.fix(format!("leave {} out: torch brings its own cuDNN", package.text)));
+        }
     }
     Ok(findings)
 }
 
+/// What is said of a cuDNN that is there beside torch's.
+fn second_cudnn(other: &str, at: &Word, torch: &Torch, file: &Dockerfile<'_>) -> Diagnostic {
+    let words = torch.words();
+    let message = format!("{other} beside the one that {words} brings: the loader could take either");
+    let place = file.lines.span(Some(at.span.clone()));
+    let finding = Diagnostic::warning(CUDNN.code, message, place).and(file.lines.span(Some(torch.span.clone())));
+    match torch.build.as_ref().and_then(|build| Some((build, build.row().cudnn.as_ref()?))) {
+        Some((build, cudnn)) => finding.and(Evidence::fact(format!("{words} pins cuDNN {cudnn}"), &build.row().source)),
+        None => finding,
+    }
+}
+
 fn floating(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
-    // What cannot be pulled does not float.
-    let is_there = |stage: &&Stage| gone(stage, context).is_ok_and(|row| row.is_none());
+    // What cannot be pulled does not float. A plain word behind a variable (`ARG BASE=base`) stands for what the build names.
+    let is_there = |stage: &&Stage| {
+        let is_variable = file.raw(&stage.image.span).trim_start_matches(['"', '\'']).starts_with('$');
+        let is_named = is_variable && !stage.image.text.contains(['/', ':']);
+        !is_named && gone(stage, context).is_ok_and(|row| row.is_none())
+    };
     let bases = file.stages.iter().filter(|stage| stage.parent.is_none()).filter(is_there).map(|stage| &stage.image);
     // A plain word may be a folder that the build names (`--build-context`).
     let is_image = |word: &&Word| word.text.contains(['/', ':']);

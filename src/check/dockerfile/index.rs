@@ -30,7 +30,8 @@ fn computed(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnost
     for (instruction, stage) in &file.instructions {
         let body = file.raw(&instruction.body);
         // An index or a build is meant, not a file or a folder that is called so.
-        let about = ["http", "torch"].iter().any(|word| body.contains(word));
+        let small = body.to_lowercase();
+        let about = ["http", "torch", "index"].iter().any(|word| small.contains(word));
         let mut from = 0;
         let mut said = BTreeSet::new();
         while let Some(found) = body[from..].find("cu$").filter(|_| about) {
@@ -74,11 +75,22 @@ fn is_computed(expression: &str, taken_apart: &BTreeSet<&str>) -> bool {
     takes_apart(expression) || taken_apart.contains(&name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())])
 }
 
-/// Whether an expansion takes a value apart.
+/// Whether an expansion takes a value apart. What leaves its major alone (`12`) is no label of torch's: flash-attn and others
+/// have such labels.
 fn takes_apart(expression: &str) -> bool {
     match expression.as_bytes() {
-        [b'$', b'{', ..] => expression.contains('/'),
-        [b'$', b'(', ..] => ["tr ", "sed ", "cut "].iter().any(|tool| expression.contains(tool)),
+        [b'$', b'{', ..] => {
+            let operation = expression[2..].trim_start_matches(is_of_name);
+            let is_slice =
+                operation.strip_prefix(':').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+            let is_major = operation.starts_with("%%") || is_slice && expression.matches('$').count() == 1;
+            !is_major && (operation.starts_with(['/', '%', '#']) || is_slice)
+        }
+        [b'$', b'(', ..] => {
+            let is_major =
+                ["-f1)", "-f 1)", "-f1 -d", "-f 1 -d", "print $1}"].iter().any(|end| expression.contains(end));
+            !is_major && ["tr ", "sed ", "cut ", "awk "].iter().any(|tool| expression.contains(tool))
+        }
         _ => false,
     }
 }
@@ -107,8 +119,16 @@ fn is_of_name(c: char) -> bool {
 /// The longest expansion that is looked at, in bytes.
 const LONGEST: usize = 256;
 
-/// How long the expansion at the beginning of a text is.
+/// How long the expansions at the beginning of a text are: several that follow each other are one label.
 fn expression_length(text: &str) -> usize {
+    let mut length = 0;
+    while length < LONGEST && text[length..].starts_with('$') {
+        length += one_length(&text[length..]);
+    }
+    length
+}
+
+fn one_length(text: &str) -> usize {
     let text = &text[..text.floor_char_boundary(LONGEST)];
     let close = match text.as_bytes().get(1) {
         Some(b'{') => '}',
@@ -148,8 +168,8 @@ fn hashes(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
             let by_name = install.requirements.iter().find(|(one, _)| one.package.as_str() == "torch");
             let Some((_, span)) = by_name else { continue };
             let torch = all.iter().find(|torch| torch.span == *span);
-            // A build for CPUs is for something else than the machines of a lock.
-            if torch.is_some_and(|torch| torch.is_cpu) {
+            // A build without CUDA is for something else than the machines of a lock.
+            if torch.is_some_and(|torch| torch.is_other) {
                 continue;
             }
             let words = torch.map_or("torch".into(), |torch| torch.words());

@@ -5,6 +5,9 @@ use std::ops::Range;
 use crate::dockerfile::{PIP_VALUED, Variables, Word, pip_install};
 use crate::python::{Extra, PackageName, Requirement, WheelName};
 
+/// The most requirements files of a command that are read, those that they name among them.
+const MOST_FILES: usize = 32;
+
 /// One `pip install`.
 #[derive(Default)]
 pub struct Install {
@@ -18,7 +21,7 @@ pub struct Install {
     pub index: Option<String>,
     /// `--extra-index-url`.
     pub extra: Vec<String>,
-    /// Files of `-r`, with places.
+    /// Files of `-r`, and those that they name, with the place where the first one is named.
     pub files: Vec<(String, Range<usize>)>,
     /// `--require-hashes`.
     pub hashes: bool,
@@ -38,14 +41,23 @@ impl Install {
     pub fn read(words: &[Word], variables: &Variables, beside: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let mut install = Self::default();
         let first = pip_install(words)?;
+        if words[first..].iter().any(|word| word.text == "--dry-run") {
+            return None;
+        }
         install.take(&words[first..]);
         let is_uv = words[..first].iter().any(|word| word.text.rsplit('/').next() == Some("uv"));
         let own = words[..first].iter().filter_map(|word| word.text.split_once('='));
         let of_stage = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let (links, is_read) = (install.links.is_empty(), |name: &str| is_uv || name != "UV_TORCH_BACKEND");
         own.chain(of_stage).filter(|(name, _)| is_read(name)).for_each(|(name, value)| install.set(name, value, links));
-        for (path, span) in install.files.clone() {
-            let Some(text) = beside(&path) else { continue };
+        let (named, mut at) = (install.files.len(), 0);
+        while let Some((path, span)) = install.files.get(at).cloned() {
+            at += 1;
+            let Some(text) = beside(&path).filter(|_| at <= MOST_FILES) else {
+                // What a file names and is not here may say anything.
+                install.unclear |= at > named;
+                continue;
+            };
             // Lines of a file are a command line of their own, at the place where the file is named.
             let mut file = Self::default();
             for line in lines(&text) {
@@ -58,8 +70,17 @@ impl Install {
             install.index = install.index.or(file.index);
             install.extra.extend(file.extra);
             install.links.extend(file.links);
-            install.unclear |= file.unclear || !file.files.is_empty();
+            install.unclear |= file.unclear;
             install.builds |= file.builds;
+            // A file names others as seen from its own folder.
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let others = file.files.into_iter().map(|(other, span)| match (folder, other.starts_with('/')) {
+                ("", _) | (_, true) => (other, span),
+                _ => (format!("{folder}/{other}"), span),
+            });
+            let others: Vec<_> =
+                others.filter(|(other, _)| install.files.iter().all(|(one, _)| one != other)).collect();
+            install.files.extend(others);
         }
         Some(install)
     }

@@ -8,6 +8,7 @@ mod index;
 mod install;
 mod other_torch;
 mod read;
+mod shell;
 mod torch;
 mod variables;
 

@@ -165,8 +165,8 @@ fn locked(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
             text.is_some_and(|text| text.lines().take(10).any(|line| line.starts_with(WRITTEN)))
         };
         for (asked, span) in stage.installs.iter().flat_map(|install| &install.listed) {
-            let is_cpu = || all.iter().any(|torch| torch.is_cpu && torch.span == *span);
-            if asked.package.as_str() != "torch" || !applies(asked) || is_cpu() || ours(span) {
+            let is_other = || all.iter().any(|torch| torch.is_other && torch.span == *span);
+            if asked.package.as_str() != "torch" || !applies(asked) || is_other() || ours(span) {
                 continue;
             }
             let mut versions = lock.targets.iter().flat_map(|target| {

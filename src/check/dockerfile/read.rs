@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::install::Install;
+use super::shell;
 use crate::diag::{Lines, SourceText};
 use crate::dockerfile::{Instruction, Variables, Word, commands, image_parts, instructions};
 use crate::python::Platform;
@@ -46,6 +47,8 @@ pub struct Stage {
     pub copied: Vec<usize>,
     /// Images that files are copied from.
     pub sources: Vec<Word>,
+    /// Packages of the system that have a cuDNN.
+    pub cudnn: Vec<Word>,
 }
 
 /// An ARG.
@@ -92,15 +95,7 @@ impl<'t> Dockerfile<'t> {
                         match keyword {
                             "ENV" => file.env(stage, words),
                             "COPY" => file.copy(stage, words),
-                            "RUN" => {
-                                let mut variables = file.stages[stage].variables.clone();
-                                for words in &commands {
-                                    variables.extend(exported(words));
-                                    file.stages[stage].without_torch |= removes_torch(words);
-                                    let install = Install::read(words, &variables, beside);
-                                    file.stages[stage].installs.extend(install);
-                                }
-                            }
+                            "RUN" => file.run(stage, &instruction, beside),
                             _ => {}
                         }
                     }
@@ -158,7 +153,9 @@ impl<'t> Dockerfile<'t> {
             parent,
             platform: match (platform, parent) {
                 (None, Some(parent)) => self.stages[parent].platform,
-                (None, None) | (Some("linux/amd64"), _) => Some(Platform::LinuxX86_64),
+                // The builder's, and the one that is built for, are that one unless somebody says otherwise.
+                (None | Some("$BUILDPLATFORM" | "${BUILDPLATFORM}" | "$TARGETPLATFORM" | "${TARGETPLATFORM}"), _)
+                | (Some("linux/amd64"), _) => Some(Platform::LinuxX86_64),
                 (Some("linux/arm64" | "linux/arm64/v8"), _) => Some(Platform::LinuxAarch64),
                 (Some(_), _) => None,
             },
@@ -168,6 +165,7 @@ impl<'t> Dockerfile<'t> {
             without_torch: false,
             copied: Vec::new(),
             sources: Vec::new(),
+            cudnn: Vec::new(),
             image: image.clone(),
         });
     }
@@ -197,6 +195,17 @@ impl<'t> Dockerfile<'t> {
             stage.variables.insert(name.clone(), value.clone());
         }
         stage.env.extend(pairs);
+    }
+
+    fn run(&mut self, stage: usize, instruction: &Instruction, beside: &dyn Fn(&str) -> Option<String>) {
+        let stage = &mut self.stages[stage];
+        let variables = std::mem::take(&mut stage.variables);
+        shell::run(self.lines.source.text, instruction, &variables, |words, variables| {
+            stage.without_torch |= removes_torch(words);
+            stage.cudnn.extend(cudnn_of_system(words).cloned());
+            stage.installs.extend(Install::read(words, variables, beside));
+        });
+        stage.variables = variables;
     }
 
     fn copy(&mut self, stage: usize, words: &[Word]) {
@@ -236,9 +245,20 @@ fn removes_torch(words: &[Word]) -> bool {
     words[..verb].iter().any(is_program) && words[verb..].iter().any(|word| ["torch", "pytorch"].contains(&&*word.text))
 }
 
-/// What `export NAME=value` sets for the commands after it.
-fn exported(words: &[Word]) -> impl Iterator<Item = (String, String)> {
-    let is_export = words.first().is_some_and(|word| word.text == "export");
-    let pairs = words.iter().filter(move |_| is_export).filter_map(|word| word.text.split_once('='));
-    pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
+/// The packages with a cuDNN that a command installs for the whole system.
+fn cudnn_of_system(words: &[Word]) -> impl Iterator<Item = &Word> {
+    const PROGRAMS: [&str; 7] = ["apt", "apt-get", "aptitude", "dnf", "microdnf", "yum", "zypper"];
+    let after = words.iter().position(|word| PROGRAMS.contains(&word.text.rsplit('/').next().unwrap_or_default()));
+    let rest = after.map_or(&[][..], |after| &words[after + 1..]);
+    let verb = rest.iter().position(|word| word.text == "install" || word.text == "in");
+    rest[verb.unwrap_or(rest.len())..].iter().filter(|word| has_cudnn(&word.text))
+}
+
+/// Whether a package of a distribution has a cuDNN, or brings one: `libcudnn8`, `libcudnn9-dev-cuda-12`, `cudnn9-cuda-12`.
+/// That with its headers alone, and its frontend, are none.
+fn has_cudnn(package: &str) -> bool {
+    let name = package.split(['=', ':', '/', '<', '>']).next().unwrap_or_default();
+    let rest = name.strip_prefix("lib").unwrap_or(name).strip_prefix("cudnn");
+    let is_of_release = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    rest.is_some_and(is_of_release) && !["headers", "frontend", "samples"].iter().any(|other| name.contains(other))
 }

@@ -18,8 +18,8 @@ pub struct Torch {
     pub release: Option<Pep440>,
     /// The build, where the index or the label says which.
     pub build: Option<TorchBuild>,
-    /// Whether it is certainly one for CPUs.
-    pub is_cpu: bool,
+    /// Whether it is certainly one without CUDA: for CPUs, or the GPUs of others.
+    pub is_other: bool,
     /// Whether it is certainly one for CUDA.
     pub is_cuda: bool,
     /// Where it is named.
@@ -77,7 +77,7 @@ fn of_install(
     let mut torch = Torch {
         release: version.as_ref().map(Pep440::only_release),
         build: None,
-        is_cpu: false,
+        is_other: false,
         is_cuda: false,
         span: span.clone(),
     };
@@ -85,7 +85,7 @@ fn of_install(
         Some(label) => Variant::Labelled(label),
         None => variant(install, matrix)?,
     };
-    torch.is_cpu = matches!(&variant, Variant::Labelled(label) if label == "cpu");
+    torch.is_other = matches!(&variant, Variant::Labelled(label) if !label.starts_with("cu"));
     let Some(platform) = stage.platform else { return Ok(Some(torch)) };
     torch.is_cuda = match &variant {
         Variant::Labelled(label) => label.starts_with("cu"),
@@ -145,8 +145,14 @@ fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
         if beside {
             return Ok(Variant::Labelled("cpu".into()));
         }
-        let is_cuda = beside_indexes(url, matrix)?.is_some_and(|rest| rest.starts_with("cu"));
-        Ok(if is_cuda { Variant::Cuda } else { Variant::Unknown })
+        let rest = beside_indexes(url, matrix)?.unwrap_or_default();
+        // `nightly/rocm6.4` too.
+        let label = rest.rsplit('/').next().unwrap_or_default();
+        Ok(match is_label(label) && !label.starts_with("cu") {
+            true => Variant::Labelled(label.to_owned()),
+            false if rest.starts_with("cu") => Variant::Cuda,
+            false => Variant::Unknown,
+        })
     };
     let index = install.index.as_ref().map_or(Ok(Variant::Default), |url| of(url))?;
     // A folder of builds with one label, such as `whl/cu111/torch_stable.html`.
@@ -164,8 +170,11 @@ fn variant(install: &Install, matrix: &Matrix) -> Result<Variant, Failure> {
     }
 }
 
-/// Whether it is the label of one build: `cu126`, `cpu`.
+/// Whether it is the label of one build: `cu126`, `cpu`, `rocm6.4`, `xpu`.
 fn is_label(text: &str) -> bool {
     let digits = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
-    text == "cpu" || text.strip_prefix("cu").is_some_and(digits)
+    let release = |rest: &str| rest.split('.').all(digits);
+    ["cpu", "xpu"].contains(&text)
+        || text.strip_prefix("cu").is_some_and(digits)
+        || text.strip_prefix("rocm").is_some_and(release)
 }

@@ -8,8 +8,12 @@ use std::path::{Component, Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use crate::diag::{Diagnostic, Failure, Severity};
+use super::super::shaping::folder_in_repository;
+use super::others;
+use crate::diag::{Diagnostic, Evidence, Failure, Severity};
+use crate::dockerfile::instructions;
 use crate::file;
+use crate::lock;
 use crate::render::{generated, pinned};
 
 /// Folders that hold what others wrote: environments, packages, version control.
@@ -43,6 +47,10 @@ pub struct Files {
     pub templates: Vec<(String, String)>,
     /// What is said of files that would have been judged and could not be read; the subject is the file.
     pub unread: Vec<Diagnostic>,
+    /// Folders of other projects, which were passed over.
+    pub projects: Vec<PathBuf>,
+    /// Locks, whatever they are called.
+    pub locks: Vec<PathBuf>,
     /// Other files that may not be read: nobody knows whether gpulock wrote them.
     pub closed: Vec<String>,
 }
@@ -72,11 +80,11 @@ impl Files {
 }
 
 /// Looks at all files below `folder`; folders behind links are not entered, `excluded` paths and other projects passed
-/// over. `dockerfiles` are taken whatever they are called.
+/// over: those of another manifest or lock than `own`. `dockerfiles` are taken whatever they are called.
 ///
 /// # Errors
 /// One of `dockerfiles` that is not there.
-pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Result<Files, Failure> {
+pub fn find(folder: &Path, own: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Result<Files, Failure> {
     let mut files = Files::default();
     let excluded: Vec<PathBuf> = excluded.iter().map(|path| whole(path)).collect();
     for path in dockerfiles {
@@ -86,21 +94,42 @@ pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Res
         {
             return Err(file::unread(path, &error));
         }
-        files.dockerfile(path.display().to_string(), path, Severity::Error);
+        let name = path.display().to_string();
+        match file::text_within(path, LARGEST) {
+            _ if path.is_dir() => files.unread.extend([none(&name, "a folder")]),
+            Ok(text) if instructions(&text).iter().all(|one| one.keyword != "FROM") => {
+                files.unread.extend([none(&name, "not a Dockerfile: it has no FROM")]);
+            }
+            _ => files.dockerfile(name, path, Severity::Error),
+        }
     }
     // The current folder stands in no name.
     let (start, above) = if folder.as_os_str().is_empty() { (Path::new("."), ".") } else { (folder, "") };
     let named = |path: &Path| path.strip_prefix(above).unwrap_or(path).to_owned();
     let is_excluded = |path: &Path| excluded.iter().any(|one| whole(path).starts_with(one));
+    let of_lock = whole(own).parent().map(Path::to_owned);
+    let mut projects = Vec::new();
     let is_ours = |entry: &DirEntry| {
         let path = named(entry.path());
-        !(is_excluded(&path) || entry.file_type().is_dir() && is_foreign(&path))
+        let is_folder = entry.file_type().is_dir();
+        if is_excluded(&path) || is_folder && is_foreign(&path) {
+            return false;
+        }
+        let is_other = is_folder && others::is_project(&path) && Some(whole(&path)) != of_lock;
+        projects.extend(is_other.then_some(path));
+        !is_other
     };
     for entry in WalkDir::new(start).min_depth(1).sort_by_file_name().into_iter().filter_entry(is_ours) {
         match entry {
             Ok(entry) if !entry.file_type().is_dir() => take(&named(entry.path()), &entry, &mut files),
             Ok(_) => {}
             Err(error) => files.closed.extend(error.path().map(|path| named(path).display().to_string())),
+        }
+    }
+    files.projects = projects;
+    for path in of_repository(own) {
+        if !is_excluded(&path) {
+            take_text(&path, &mut files);
         }
     }
     // One that is named, or that a link leads to, may be called otherwise than where it is found.
@@ -111,6 +140,32 @@ pub fn find(folder: &Path, excluded: &[PathBuf], dockerfiles: &[PathBuf]) -> Res
     files.generated.sort_by(|a, b| a.name.cmp(&b.name));
     files.pinned.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
+}
+
+/// Jobs of CI stand at the root of a repository, wherever the project is: those that were written for this one, by the folder
+/// that their header names.
+fn of_repository(own: &Path) -> Vec<PathBuf> {
+    let Some(below) = folder_in_repository(own) else { return Vec::new() };
+    let mut root = own.parent().map_or_else(PathBuf::new, Path::to_owned);
+    for _ in Path::new(&below).components() {
+        if !matches!(root.components().next_back(), Some(Component::Normal(_))) {
+            root.push("..");
+        } else {
+            root.pop();
+        }
+    }
+    let jobs = fs::read_dir(root.join(".github/workflows")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = jobs.chain([root.join(".gitlab-ci.yml")]).filter(|path| path.is_file()).collect();
+    paths.retain(|path| head(path).is_ok_and(|head| generated::folder(&head).as_ref() == Some(&below)));
+    paths.sort();
+    paths
+}
+
+/// What is said of what is named and is no Dockerfile.
+fn none(name: &str, what: &str) -> Diagnostic {
+    let seen = Evidence::observed(name, "is named on the command line");
+    let finding = Diagnostic::error(generated::UNCHECKED, format!("{name} is {what}, so it is not judged"), seen);
+    finding.about(name).fix("name Dockerfiles alone; a project is named by its manifest: --manifest DIR/gpulock.toml")
 }
 
 /// The path from the root, without `.` and `..`, whether there is such a file or not.
@@ -132,9 +187,7 @@ fn real(name: &str) -> PathBuf {
 
 fn is_foreign(folder: &Path) -> bool {
     let named = folder.file_name().is_some_and(|name| FOREIGN.iter().any(|foreign| name == *foreign));
-    named
-        || ENVIRONMENT.iter().any(|sign| folder.join(sign).exists())
-        || folder.join(super::super::input::MANIFEST).exists()
+    named || ENVIRONMENT.iter().any(|sign| folder.join(sign).exists())
 }
 
 fn take(path: &Path, entry: &DirEntry, files: &mut Files) {
@@ -153,6 +206,12 @@ fn take(path: &Path, entry: &DirEntry, files: &mut Files) {
         files.templates.extend(file::text_within(path, LARGEST).ok().map(|text| (name, text)));
         return;
     }
+    take_text(path, files);
+}
+
+/// A file of whatever kind, by its text.
+fn take_text(path: &Path, files: &mut Files) {
+    let name = path.display().to_string();
     let head = match head(path) {
         Ok(head) => head,
         // What a Dockerfile is, is said already.
@@ -163,6 +222,8 @@ fn take(path: &Path, entry: &DirEntry, files: &mut Files) {
         // What is no text has nothing that gpulock wrote.
         let text = file::text(path).ok().filter(|text| pinned::is_pinned(text));
         files.pinned.extend(text.map(|text| ProjectFile { name, text }));
+    } else if head.starts_with(lock::MARK) {
+        files.locks.push(path.to_owned());
     } else if generated::header(&head).is_some() {
         match file::text(path) {
             Ok(text) => files.generated.push(ProjectFile { name, text }),

@@ -2,6 +2,7 @@
 
 mod files;
 mod lock;
+mod others;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -69,9 +70,12 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let project = Project::read(args)?;
     let mut all = project.against_manifest();
     all.findings.extend(project.against_facts(&matrix)?);
-    let files = files::find(&project.folder, &args.excluded, &args.dockerfiles)?;
+    let mut files = files::find(&project.folder, &project.lock_path, &args.excluded, &args.dockerfiles)?;
     all.findings.extend(files.unread.iter().cloned());
     all.skipped.extend(closed(&files.closed));
+    let names: Vec<String> = files.projects.iter().map(|folder| folder.display().to_string()).collect();
+    all.skipped.extend(listed(&names).map(|names| (generated::STALE, format!("projects of their own below: {names}"))));
+    project.without_others(&mut files, &mut all);
     project.against_files(&files, args, &matrix, &mut all)?;
     project.dockerfiles(&files, &matrix, &mut all)?;
     // An environment tells more of the manifest's variables than their names alone.
@@ -192,6 +196,27 @@ impl Project {
         lock::judge(lock, SourceText::new(&self.lock_path.display().to_string(), &text), manifest, matrix)
     }
 
+    /// Takes out what was written from the locks of other projects: it is held against those, and not by this lock.
+    fn without_others(&self, files: &mut Files, all: &mut Findings) {
+        let ours = self.lock.as_ref().map(Lock::digest);
+        let mark = |file: &ProjectFile| {
+            let header = generated::header(&file.text)?;
+            header.lock.filter(|mark| ours.as_deref() != Some(mark)).map(str::to_owned)
+        };
+        if files.generated.iter().all(|file| mark(file).is_none()) {
+            return;
+        }
+        let manifest = self.manifest.as_ref().map(|(path, _)| path.as_path());
+        let theirs = others::marks(&files.projects, &files.locks, manifest);
+        let (other, own) = std::mem::take(&mut files.generated)
+            .into_iter()
+            .partition(|file| mark(file).is_some_and(|mark| theirs.contains(&mark)));
+        files.generated = own;
+        let names: Vec<String> = Vec::from_iter(other).into_iter().map(|file: ProjectFile| file.name).collect();
+        files.dockerfiles.retain(|file| !names.contains(&file.name));
+        all.skipped.extend(listed(&names).map(|names| (generated::STALE, format!("written for other locks: {names}"))));
+    }
+
     /// Generated files against the lock.
     fn against_files(&self, files: &Files, args: &Args, matrix: &Matrix, all: &mut Findings) -> Result<(), Failure> {
         let Some(lock) = &self.lock else {
@@ -245,7 +270,8 @@ impl Project {
             let beside = Path::new(&file.name).parent().unwrap_or(Path::new("")).to_owned();
             let read = |path: &str| {
                 let name = Path::new(path).file_name()?;
-                let places = [beside.join(path.trim_start_matches('/')), beside.join(name), self.folder.join(name)];
+                let inside = path.trim_start_matches('/');
+                let places = [beside.join(inside), beside.join(name), self.folder.join(inside), self.folder.join(name)];
                 places.iter().find_map(|place| file::text(place).ok())
             };
             let variables = if generated(&file.name) { variables.clone() } else { BTreeSet::new() };
@@ -278,9 +304,16 @@ impl Project {
 
 /// What is said of files that may not be read.
 fn closed(names: &[String]) -> Option<(&'static str, String)> {
-    let first = names.first()?;
-    let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
-    Some((generated::STALE, format!("not known whether gpulock wrote what may not be read: {first}{others}")))
+    let names = listed(names)?;
+    Some((generated::STALE, format!("not known whether gpulock wrote what may not be read: {names}")))
+}
+
+/// The first of several names, and how many more there are.
+fn listed(names: &[String]) -> Option<String> {
+    const MOST: usize = 3;
+    let shown = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(MOST);
+    (!names.is_empty()).then(|| if more > 0 { format!("{shown} and {more} more") } else { shown })
 }
 
 /// A note on a matrix that was made long ago: what came out since is not in it.

@@ -28,6 +28,17 @@ fn two_locks_are_compared() {
     place.run(&["diff", "old.lock", "broken.lock"]).code(2).says(&["broken.lock"]);
 }
 
+/// As git's difftool starts it, where a lock is new or gone.
+#[test]
+fn a_lock_may_be_on_one_side_alone() {
+    let place = Place::locked();
+    let added = place.run(&["diff", "/dev/null", "gpulock.lock"]).code(0).out;
+    assert!(added.contains("target a is new") && added.contains("    torch added: 2.8.0 (cu128)"), "{added}");
+    let gone = place.run(&["diff", "gpulock.lock", "/dev/null", "--exit-code"]).code(1).out;
+    assert!(gone.contains("target a is gone") && gone.contains("    torch removed: 2.8.0 (cu128)"), "{gone}");
+    place.run(&["diff", "/dev/null", "/dev/null", "--exit-code"]).code(0);
+}
+
 /// A name in a lock makes no line of its own.
 #[test]
 fn names_stay_in_their_line() {

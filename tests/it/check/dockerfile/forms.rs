@@ -14,7 +14,13 @@ const BASE: &str = "FROM nvidia/cuda:11.8.0-runtime-ubuntu22.04\n";
 fn found(text: &str) -> Vec<(&'static str, usize)> {
     let requirements = "--extra-index-url https://pypi.org/simple  # a comment\n# torch==1.13.1\n\nnumpy==2.1.0 \\\n    \
                         --hash=sha256:00\ntorch==2.8.0 ; python_version > \"3\" \\\n    --hash=sha256:11 \\\n    --hash=sha256:22\n";
-    let read = |path: &str| (path == "/tmp/requirements.txt").then(|| requirements.to_owned());
+    let nested = "numpy\n-r gpu.txt\n-r ../other.txt\n-r base/torch.txt\n";
+    let read = |path: &str| match path {
+        "/tmp/requirements.txt" | "nested/base/torch.txt" => Some(requirements.to_owned()),
+        "nested/gpu.txt" => Some(nested.to_owned()),
+        "nested/../other.txt" => Some("scipy\n".to_owned()),
+        _ => None,
+    };
     let context = Context { matrix: &Matrix::embedded(), lock: None, read: &read, variables: Default::default() };
     let text = format!("{BASE}{text}");
     let found = judge(SourceText::new("Dockerfile", &text), &context).unwrap();
@@ -39,6 +45,10 @@ fn torch_is_found_however_it_is_installed() {
         "[\"pip\", \"install\", \"torch==2.8.0\"]",
         "(cd /x && pip install torch==2.8.0)",
         "if [ -f x ]; then pip install torch==2.8.0; fi",
+        "V=2.8.0 && pip install torch==$V",
+        "set -e; deps=' \\\n  torch==2.8.0 \\\n  numpy \\\n ' && pip install $deps",
+        "if [ -z \"\" ]; then export V=2.8.0; fi; pip install torch==${V}",
+        "pip install -r nested/gpu.txt",
         "[ -f x ] && pip install 'numpy>=1,<3' torch==2.8.0",
         "echo it\\'s $((1<<3)) && pip install torch==2.8.0",
         "echo a \\\n  # don't\n\n && pip install \\  \n    torch==2.8.0",
@@ -60,6 +70,23 @@ fn a_directive_says_how_lines_go_on() {
     assert_eq!(findings(&text, None).iter().map(line).collect::<Vec<_>>(), [3]);
 }
 
+/// The builder's platform is most often the one that is built for, and both are x86-64 unless somebody says otherwise.
+#[test]
+fn a_platform_may_be_the_builders() {
+    let of = |platform: &str| {
+        let text = format!(
+            "FROM --platform={platform} nvidia/cuda:11.8.0-runtime-ubuntu22.04\nRUN pip install torch==2.8.0\n"
+        );
+        findings(&text, None).iter().map(line).collect::<Vec<_>>()
+    };
+    for same in ["$BUILDPLATFORM", "${TARGETPLATFORM}", "linux/amd64"] {
+        assert_eq!(of(same), [1], "{same}");
+    }
+    for other in ["linux/${TARGETARCH}", "linux/arm/v7", "$OTHER"] {
+        assert_eq!(of(other), [0; 0], "{other}");
+    }
+}
+
 /// Where a condition chooses between builds, the one of the base is meant.
 #[test]
 fn what_a_condition_chooses_is_not_said() {
@@ -71,6 +98,10 @@ fn what_a_condition_chooses_is_not_said() {
         "pip install torch==2.8.0+cpu -f https://x.invalid",
         "pip install -r other.txt",
         "pip uninstall -y torch==2.8.0",
+        "V=12.8.1; if [ \"$V\" = 11.8.0 ]; then pip install torch==2.8.0; fi",
+        "if [ -n \"\" ]; then pip install torch==2.8.0; else pip install torch; fi",
+        "V=2.8.0; V=$(latest); pip install torch==$V",
+        "pip download torch==2.8.0; pip install --dry-run torch==2.8.0",
     ] {
         assert_eq!(found(&format!("RUN {sound}\n")), [], "{sound}");
     }

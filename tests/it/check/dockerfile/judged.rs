@@ -129,9 +129,18 @@ fn a_base_may_be_written_by_substitution() {
 /// Tags of an old CUDA minor without a patch release are there no more.
 #[test]
 fn tags_without_a_patch_release_were_removed() {
-    for gone in
-        ["11.0-base", "11.0-devel-ubuntu20.04", "10.2-base", "10.2-cudnn7-devel-ubuntu18.04", "11.1-base-ubuntu20.04"]
-    {
+    for gone in [
+        "11.0-base",
+        "11.0-devel-ubuntu20.04",
+        "10.2-base",
+        "10.2-cudnn7-devel-ubuntu18.04",
+        "11.1-base-ubuntu20.04",
+        "11.1-devel",
+        "10.1-base",
+        "10.0-cudnn7-devel",
+        "9.2-base",
+        "9.0-devel-ubuntu16.04",
+    ] {
         assert_eq!(found(&format!("FROM nvidia/cuda:{gone}\n"), None), [("dockerfile-image-deleted", 1)], "{gone}");
     }
     for sound in ["nvidia/cuda:11.0.3-base-ubuntu20.04", "registry.invalid/nvidia/cuda:11.0-base"] {
@@ -190,5 +199,112 @@ fn a_torch_that_is_removed_is_not_there() {
     ] {
         let found = found(&format!("{base}RUN {run}\n"), None);
         assert_eq!(found.iter().filter(|one| one.0 == "dockerfile-base-torch").count(), count, "{run}: {found:?}");
+    }
+}
+
+/// A cuDNN of the system is a second one, whether the base has it or a package.
+#[test]
+fn a_cudnn_of_the_system_is_a_second_one() {
+    let of = |base: &str, run: &str| found(&format!("FROM {base}\nRUN {run}\nRUN pip install torch==2.8.0\n"), None);
+    let bare = "nvidia/cuda:12.8.1-runtime-ubuntu22.04";
+    for run in [
+        "apt-get update && apt-get install -y --no-install-recommends curl libcudnn9-cuda-12",
+        "sudo apt install libcudnn8=8.9.7.29-1+cuda12.2",
+        "DEBIAN_FRONTEND=noninteractive apt-get -y install libcudnn9-dev-cuda-12",
+        "if x; then /usr/bin/dnf install -y cudnn9-cuda-12; fi",
+        "microdnf install libcudnn8",
+    ] {
+        assert_eq!(of(bare, run), [("dockerfile-cudnn-base", 2)], "{run}");
+        // Once, at the base.
+        assert_eq!(of("nvidia/cuda:12.8.1-cudnn-runtime-ubuntu22.04", run), [("dockerfile-cudnn-base", 1)], "{run}");
+    }
+    for sound in [
+        "apt-get remove -y libcudnn8",
+        "apt-get install -y libcudnn9-cuda-12=9.10.2.21-1",
+        "dnf install -y libcudnn9-cuda-12-9.10.2.21",
+        "apt-mark hold libcudnn8",
+        "apt-get install -y libcudnn9-headers-cuda-12 libcudnn-frontend-dev",
+        "echo install libcudnn8",
+        "apt-get install -y libcudnn8 && pip install onnxruntime-gpu",
+    ] {
+        assert_eq!(of(bare, sound), [], "{sound}");
+    }
+    let cpu = "FROM ubuntu:22.04\nRUN apt-get install libcudnn9-cuda-12\nRUN pip install torch==2.8.0+cpu\n";
+    assert_eq!(found(cpu, None), []);
+    let copied = "FROM ubuntu:22.04 AS a\nRUN apt-get install libcudnn9-cuda-12\nFROM ubuntu:22.04\nRUN pip install torch==2.8.0\n";
+    assert_eq!(found(copied, None), [], "it is in another image");
+}
+
+/// Of an index, not of whatever has a CUDA in its name.
+#[test]
+fn a_computed_index_is_one_of_torch() {
+    let of = |run: &str| {
+        let from =
+            "ARG BASE_URL=https://download.pytorch.org/whl\nFROM nvidia/cuda:12.8.1-devel-ubuntu22.04\nARG BASE_URL\n";
+        found(&format!("{from}ENV CUDA=12.8.1 TV=2.8\nRUN {run}\n"), None)
+    };
+    for computed in [
+        "pip install -r x.txt --extra-index-url ${BASE_URL}/cu$(echo $CUDA | cut -d. -f1,2 | tr -d '.')",
+        "pip install -r x.txt --index-url https://download.pytorch.org/whl/cu${CUDA:0:2}${CUDA:3:1}",
+        "V=${CUDA%.*} && pip install -r x.txt --index-url https://download.pytorch.org/whl/cu${V//./}",
+        "pip install -r x.txt -i https://download.pytorch.org/whl/cu$(echo $CUDA | awk -F. '{print $1$2}')",
+    ] {
+        assert_eq!(of(computed), [("dockerfile-index-computed", 5)], "{computed}");
+    }
+    let wheel = "https://files.invalid/flash_attn-2.8.0";
+    for sound in [
+        format!("pip install {wheel}+cu${{CUDA%%.*}}torch$TV-cp311-cp311-linux_x86_64.whl"),
+        format!("M=$(echo $CUDA | cut -d. -f1) && S=\"cu${{M}}\" && pip install {wheel}+${{S}}torch$TV.whl"),
+        format!("pip install {wheel}+cu${{CUDA:0:2}}torch$TV-cp311-cp311-linux_x86_64.whl"),
+        "pip install -r x.txt --index-url https://download.pytorch.org/whl/${VARIANT:-cu128}".into(),
+    ] {
+        assert_eq!(of(&sound), [], "{sound}");
+    }
+}
+
+/// A word behind a variable may be anything that a build is given: another target of a bake file, a folder.
+#[test]
+fn a_plain_word_behind_a_variable_does_not_float() {
+    let of = |from: &str| found(&format!("{from}\nRUN pip install torch==2.8.0\n"), None);
+    for sound in ["ARG BASE=base\nFROM ${BASE}", "ARG BASE_IMAGE=non-existing\nFROM \"$BASE_IMAGE\" AS a"] {
+        assert_eq!(of(sound), [], "{sound}");
+    }
+    for floats in ["ARG BASE=me/base\nFROM ${BASE}", "ARG BASE=ubuntu:latest\nFROM $BASE", "#\nFROM ubuntu"] {
+        assert_eq!(of(floats), [("dockerfile-floating-tag", 2)], "{floats}");
+    }
+}
+
+/// Of short names, one mistake is all that is taken for one; what people call folders and versions is nobody's mistake.
+#[test]
+fn short_names_may_be_misspelt_too() {
+    let of = |name: &str| found(&format!("FROM nvidia/cuda:12.8.1-base-ubuntu22.04\nENV {name}=1\n"), None);
+    for wrong in ["NCCL_DEBUGG", "NCCL_DEBG", "NCCL_ALGOS", "NCL_DEBUG", "NCCL_PORTO"] {
+        assert_eq!(of(wrong), [("env-variable-unknown", 2)], "{wrong}");
+    }
+    for sound in [
+        "NCCL_DEBUG",
+        "NCCL_ALGO",
+        "NCCL_PROTO",
+        "NCCL_ROOT",
+        "NCCL_HOME",
+        "NCCL_PATH",
+        "NCCL_PORT",
+        "NCCL_LIBS",
+        "NCCL_DIR",
+        "NCCL_VERSION",
+        "NCCL_VER",
+        "NCCL_TESTS",
+        "NCCL_RINGS",
+        "NCCL_NRINGS",
+        "NCCL_REPO",
+        "NCCL_BRANCH",
+        "NCCL_TAG",
+        "TORCH_HOME",
+        "TORCH_LOGS",
+        "TORCH_DIR",
+        "CUDA_HOME",
+        "CUDNN_ROOT",
+    ] {
+        assert_eq!(of(sound), [], "{sound}");
     }
 }
