@@ -254,11 +254,13 @@ fn cudnn_of_system(words: &[Word]) -> impl Iterator<Item = &Word> {
     rest[verb.unwrap_or(rest.len())..].iter().filter(|word| has_cudnn(&word.text))
 }
 
-/// Whether a package of a distribution has a cuDNN, or brings one: `libcudnn8`, `libcudnn9-dev-cuda-12`, `cudnn9-cuda-12`.
+/// Whether a package of a distribution has a cuDNN, or brings one: `libcudnn8`, `libcudnn9-dev-cuda-12`, `cudnn9-cuda-12`,
+/// `nvidia-cudnn`.
 /// That with its headers alone, and its frontend, are none.
 fn has_cudnn(package: &str) -> bool {
     let name = package.split(['=', ':', '/', '<', '>']).next().unwrap_or_default();
-    let rest = name.strip_prefix("lib").unwrap_or(name).strip_prefix("cudnn");
+    let own = name.strip_prefix("lib").or_else(|| name.strip_prefix("nvidia-")).unwrap_or(name);
+    let rest = own.strip_prefix("cudnn");
     let is_of_release = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     rest.is_some_and(is_of_release) && !["headers", "frontend", "samples"].iter().any(|other| name.contains(other))
 }
