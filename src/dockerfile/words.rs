@@ -59,7 +59,13 @@ struct Read {
     commands: Vec<Vec<Word>>,
     /// The word that is not at its end: its text, and where it begins and ends.
     word: Option<(String, usize, usize)>,
+    /// How long all words are, in bytes.
+    length: usize,
 }
+
+/// When the words of an instruction are longer than this, further ones are left as written, in bytes: each may stand for a long
+/// value.
+const LONGEST: usize = 1 << 20;
 
 impl Read {
     fn push(&mut self, c: Option<char>, span: Range<usize>) {
@@ -70,7 +76,9 @@ impl Read {
 
     fn end_word(&mut self, variables: &Variables) {
         if let Some((text, start, end)) = self.word.take() {
-            let word = Word { text: filled_in(&text, variables), span: start..end };
+            let text = if self.length < LONGEST { filled_in(&text, variables) } else { text };
+            self.length += text.len();
+            let word = Word { text, span: start..end };
             match self.commands.last_mut() {
                 Some(command) => command.push(word),
                 None => self.commands.push(vec![word]),

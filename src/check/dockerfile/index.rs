@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::other_torch::releases;
+use super::other_torch::{is_written, releases};
 use super::read::Dockerfile;
 use super::{Context, Lint, torch};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
@@ -173,9 +173,14 @@ fn hashes(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
                 continue;
             }
             let words = torch.map_or("torch".into(), |torch| torch.words());
-            let message = format!(
-                "{words} is installed by name, though there is a lock: neither its version nor its file is the lock's"
-            );
+            let release = torch.and_then(|torch| torch.release.as_ref());
+            let pinned = release.is_some_and(|release| lock.targets.iter().any(|target| target.torch == *release));
+            let mut constraints = install.constraints.iter().filter_map(|path| (context.read)(path));
+            let held = match pinned || constraints.any(|text| is_written(&text)) {
+                true => "nothing holds its file, and what it depends on, against the hashes of the lock",
+                false => "neither its version nor its file is the lock's",
+            };
+            let message = format!("{words} is installed by name, though there is a lock: {held}");
             let seen = Evidence::observed("the lock", releases(lock));
             let place = file.lines.span(Some(span.clone()));
             findings.push(Diagnostic::warning(HASHES.code, message, place).and(seen).fix(

@@ -25,6 +25,8 @@ pub struct Install {
     pub files: Vec<(String, Range<usize>)>,
     /// `--require-hashes`.
     pub hashes: bool,
+    /// Files of `-c`.
+    pub constraints: Vec<String>,
     /// `--find-links`.
     pub links: Vec<String>,
     /// `--torch-backend` of uv: it takes torch from the index of that build, whatever else is said.
@@ -36,9 +38,9 @@ pub struct Install {
 }
 
 impl Install {
-    /// Reads a command, which sees `variables`; `None` where it is no `pip install`. `beside` gives the text of a requirements
+    /// Reads a command, which sees `variables`, the nearest first; `None` where it is no `pip install`. `beside` gives the text of a requirements
     /// file, where it can be read.
-    pub fn read(words: &[Word], variables: &Variables, beside: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+    pub fn read(words: &[Word], variables: [&Variables; 2], beside: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let mut install = Self::default();
         let first = pip_install(words)?;
         if words[first..].iter().any(|word| word.text == "--dry-run") {
@@ -47,7 +49,7 @@ impl Install {
         install.take(&words[first..]);
         let is_uv = words[..first].iter().any(|word| word.text.rsplit('/').next() == Some("uv"));
         let own = words[..first].iter().filter_map(|word| word.text.split_once('='));
-        let of_stage = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let of_stage = variables.into_iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
         let (links, is_read) = (install.links.is_empty(), |name: &str| is_uv || name != "UV_TORCH_BACKEND");
         own.chain(of_stage).filter(|(name, _)| is_read(name)).for_each(|(name, value)| install.set(name, value, links));
         let (named, mut at) = (install.files.len(), 0);
@@ -108,8 +110,11 @@ impl Install {
                 self.backend.get_or_insert_with(|| value.to_owned());
             }
             "PIP_FIND_LINKS" | "UV_FIND_LINKS" if links => self.links.push(value.to_owned()),
-            "PIP_CONSTRAINT" | "UV_CONSTRAINT" | "PIP_NO_INDEX" | "UV_NO_INDEX" | "PIP_CONFIG_FILE"
-            | "UV_CONFIG_FILE" => self.unclear = true,
+            "PIP_CONSTRAINT" | "UV_CONSTRAINT" => {
+                self.constraints.extend(value.split_whitespace().map(str::to_owned));
+                self.unclear = true;
+            }
+            "PIP_NO_INDEX" | "UV_NO_INDEX" | "PIP_CONFIG_FILE" | "UV_CONFIG_FILE" => self.unclear = true,
             _ => {}
         }
     }
@@ -130,7 +135,11 @@ impl Install {
                 "--extra-index-url" | "--index" => self.extra.push(value().0),
                 "-f" | "--find-links" => self.links.push(value().0),
                 "--torch-backend" => self.backend = Some(value().0),
-                "-c" | "--constraint" | "--index-strategy" => {
+                "-c" | "--constraint" => {
+                    self.constraints.push(value().0);
+                    self.unclear = true;
+                }
+                "--index-strategy" => {
                     drop(value());
                     self.unclear = true;
                 }

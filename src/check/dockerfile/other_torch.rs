@@ -150,8 +150,10 @@ fn base(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>,
     Ok(findings)
 }
 
-/// How the header of a file begins that gpulock wrote.
-const WRITTEN: &str = "# Written by `gpulock ";
+/// Whether gpulock wrote a text, by its header.
+pub(super) fn is_written(text: &str) -> bool {
+    text.lines().take(10).any(|line| line.starts_with("# Written by `gpulock "))
+}
 
 fn locked(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let Some(lock) = context.lock else { return Ok(Vec::new()) };
@@ -162,7 +164,7 @@ fn locked(file: &Dockerfile<'_>, context: &Context<'_>) -> Result<Vec<Diagnostic
         let ours = |span: &Range<usize>| {
             let mut files = stage.installs.iter().flat_map(|install| &install.files);
             let text = files.find(|(_, at)| at == span).and_then(|(path, _)| (context.read)(path));
-            text.is_some_and(|text| text.lines().take(10).any(|line| line.starts_with(WRITTEN)))
+            text.is_some_and(|text| is_written(&text))
         };
         for (asked, span) in stage.installs.iter().flat_map(|install| &install.listed) {
             let is_other = || all.iter().any(|torch| torch.is_other && torch.span == *span);

@@ -13,6 +13,10 @@ use crate::python::Platform;
 /// The most stages of a file that is judged: no build has more, and what each is built on has to be followed.
 pub const MOST_STAGES: usize = 256;
 
+/// The most that the values of a stage's variables hold together, in bytes: a value that is made of others can be as long as the
+/// file, and there can be as many.
+const MOST_HELD: usize = 1 << 20;
+
 /// A Dockerfile.
 pub struct Dockerfile<'t> {
     /// Its text, with places.
@@ -23,6 +27,8 @@ pub struct Dockerfile<'t> {
     pub args: Vec<Arg>,
     /// Every instruction, with the stage that it is in: none before the first FROM.
     pub instructions: Vec<(Instruction, Option<usize>)>,
+    /// How long the values before the first FROM are, in bytes.
+    held: usize,
 }
 
 /// From one FROM to the next.
@@ -39,6 +45,8 @@ pub struct Stage {
     pub env: Vec<(String, String, Range<usize>)>,
     /// All variables that its instructions see, those of its parents too.
     pub variables: Variables,
+    /// How long their values were when they were set, in bytes.
+    held: usize,
     /// What pip installs, a command each.
     pub installs: Vec<Install>,
     /// It removes the torch that it finds.
@@ -75,7 +83,7 @@ impl<'t> Dockerfile<'t> {
     /// Reads a text; `beside` gives that of a requirements file, where it can be read.
     pub fn read(source: SourceText<'t>, beside: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut file =
-            Self { lines: Lines::new(source), stages: Vec::new(), args: Vec::new(), instructions: Vec::new() };
+            Self { lines: Lines::new(source), stages: Vec::new(), args: Vec::new(), instructions: Vec::new(), held: 0 };
         let mut global = Variables::new();
         for instruction in instructions(source.text) {
             if file.stages.len() > MOST_STAGES {
@@ -125,11 +133,14 @@ impl<'t> Dockerfile<'t> {
     fn arg<'w>(&mut self, words: impl Iterator<Item = &'w Word>, global: &mut Variables) {
         let stage = self.stages.len().checked_sub(1);
         for word in words {
+            let (variables, held) = match self.stages.last_mut() {
+                Some(stage) => (&mut stage.variables, &mut stage.held),
+                None => (&mut *global, &mut self.held),
+            };
             let (name, value) = match word.text.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
+                Some((name, value)) => (name, hold(value, held)),
                 None => (word.text.as_str(), None),
             };
-            let variables = self.stages.last_mut().map_or(&mut *global, |stage| &mut stage.variables);
             // ENV wins over ARG; an ARG without default has that of the one before the first FROM.
             let known = value.clone().or_else(|| stage.and_then(|_| global_value(&self.args, name)));
             if let Some(value) = known {
@@ -161,6 +172,7 @@ impl<'t> Dockerfile<'t> {
             },
             env: Vec::new(),
             variables: parent.map(|parent| self.stages[parent].variables.clone()).unwrap_or_default(),
+            held: parent.map_or(0, |parent| self.stages[parent].held),
             installs: Vec::new(),
             without_torch: false,
             copied: Vec::new(),
@@ -191,21 +203,23 @@ impl<'t> Dockerfile<'t> {
                 words.iter().filter_map(pair).collect()
             }
         };
-        for (name, value, _) in &pairs {
-            stage.variables.insert(name.clone(), value.clone());
+        for (name, value, span) in pairs {
+            let value = hold(&value, &mut stage.held);
+            match value.clone() {
+                Some(value) => stage.variables.insert(name.clone(), value),
+                None => stage.variables.remove(&name),
+            };
+            stage.env.push((name, value.unwrap_or_default(), span));
         }
-        stage.env.extend(pairs);
     }
 
     fn run(&mut self, stage: usize, instruction: &Instruction, beside: &dyn Fn(&str) -> Option<String>) {
         let stage = &mut self.stages[stage];
-        let variables = std::mem::take(&mut stage.variables);
-        shell::run(self.lines.source.text, instruction, &variables, |words, variables| {
+        shell::run(self.lines.source.text, instruction, &mut stage.variables, |words, exported, variables| {
             stage.without_torch |= removes_torch(words);
             stage.cudnn.extend(cudnn_of_system(words).cloned());
-            stage.installs.extend(Install::read(words, variables, beside));
+            stage.installs.extend(Install::read(words, [exported, variables], beside));
         });
-        stage.variables = variables;
     }
 
     fn copy(&mut self, stage: usize, words: &[Word]) {
@@ -227,6 +241,12 @@ impl<'t> Dockerfile<'t> {
             }
         }
     }
+}
+
+/// A value, where there is room for it.
+fn hold(value: &str, held: &mut usize) -> Option<String> {
+    *held += value.len();
+    (*held <= MOST_HELD).then(|| value.to_owned())
 }
 
 fn global_value(args: &[Arg], name: &str) -> Option<String> {
@@ -254,11 +274,13 @@ fn cudnn_of_system(words: &[Word]) -> impl Iterator<Item = &Word> {
     rest[verb.unwrap_or(rest.len())..].iter().filter(|word| has_cudnn(&word.text))
 }
 
-/// Whether a package of a distribution has a cuDNN, or brings one: `libcudnn8`, `libcudnn9-dev-cuda-12`, `cudnn9-cuda-12`.
+/// Whether a package of a distribution has a cuDNN, or brings one: `libcudnn8`, `libcudnn9-dev-cuda-12`, `cudnn9-cuda-12`,
+/// `nvidia-cudnn`.
 /// That with its headers alone, and its frontend, are none.
 fn has_cudnn(package: &str) -> bool {
     let name = package.split(['=', ':', '/', '<', '>']).next().unwrap_or_default();
-    let rest = name.strip_prefix("lib").unwrap_or(name).strip_prefix("cudnn");
+    let own = name.strip_prefix("lib").or_else(|| name.strip_prefix("nvidia-")).unwrap_or(name);
+    let rest = own.strip_prefix("cudnn");
     let is_of_release = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     rest.is_some_and(is_of_release) && !["headers", "frontend", "samples"].iter().any(|other| name.contains(other))
 }

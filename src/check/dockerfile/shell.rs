@@ -8,18 +8,28 @@ use crate::dockerfile::{Instruction, Variables, Word, commands, filled_in, is_va
 /// Words of the shell after which a command begins.
 const LEADING: [&str; 4] = ["then", "else", "do", "{"];
 
-/// Hands each command that may run to `each`, with the variables that programs see; `variables` are those of the stage.
+/// Hands each command that may run to `each`, with what the commands before it exported, and `variables`, those of the stage.
 ///
 /// A variable that is set once, outside of any condition, has that value from there on; one that is set otherwise is not
 /// known. A branch is passed over where its condition compares known values and does not hold.
-pub fn run(text: &str, run: &Instruction, variables: &Variables, mut each: impl FnMut(&[Word], &Variables)) {
+pub fn run(
+    text: &str,
+    run: &Instruction,
+    variables: &mut Variables,
+    mut each: impl FnMut(&[Word], &Variables, &Variables),
+) {
     let times = times_set(&commands(text, run, &Variables::new()));
-    let mut own = variables.clone();
-    // What the shell sets is as written until it is known.
-    own.extend(times.keys().map(|name| (name.clone(), format!("${name}"))));
-    let all = commands(text, run, &own);
-    let mut seen = variables.clone();
-    let mut set = Variables::new();
+    // What the shell sets is as written until it is known. They are many, and few are set: none is copied.
+    let as_written = |name: &String| (name.clone(), variables.insert(name.clone(), format!("${name}")));
+    let before: Vec<(String, Option<String>)> = times.keys().map(as_written).collect();
+    let all = commands(text, run, variables);
+    for (name, value) in before {
+        match value {
+            Some(value) => drop(variables.insert(name, value)),
+            None => drop(variables.remove(&name)),
+        }
+    }
+    let (mut exported, mut set) = (Variables::new(), Variables::new());
     let mut flow = Flow::default();
     for words in all {
         let words = filled(words, text, &set);
@@ -30,14 +40,19 @@ pub fn run(text: &str, run: &Instruction, variables: &Variables, mut each: impl 
         let own = words.iter().position(|word| !LEADING.contains(&word.text.as_str())).unwrap_or(words.len());
         let is_export = words.get(own).is_some_and(|word| word.text == "export");
         let pairs = || words[own + usize::from(is_export)..].iter().map(|word| assignment(&word.text));
-        if is_export {
-            seen.extend(pairs().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let sets = pairs().all(|pair| pair.is_some());
+        for (name, value) in pairs().flatten() {
+            let value = match flow.is_certain() && sets && times.get(name) == Some(&1) && is_known(value) {
+                true => set.entry(name.to_owned()).insert_entry(value.to_owned()).get().clone(),
+                false if is_export => value.to_owned(),
+                false => format!("${name}"),
+            };
+            // What the stage has set is exported already.
+            if is_export || sets && variables.contains_key(name) {
+                exported.insert(name.to_owned(), value);
+            }
         }
-        if flow.is_certain() && pairs().all(|pair| pair.is_some()) {
-            let known = pairs().flatten().filter(|(name, value)| times.get(*name) == Some(&1) && is_known(value));
-            set.extend(known.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        }
-        each(&words, &seen);
+        each(&words, &exported, variables);
     }
 }
 
@@ -164,11 +179,12 @@ mod tests {
 
     /// The commands that are seen.
     fn seen(text: &str) -> Vec<String> {
-        let variables = Variables::from([("V", "12.1"), ("E", "")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+        let mut variables = Variables::from([("V", "12.1"), ("E", "")].map(|(a, b)| (a.to_owned(), b.to_owned())));
         let mut all = Vec::new();
-        run(text, &Instruction::run(text), &variables, |words, _| {
+        run(text, &Instruction::run(text), &mut variables, |words, _, _| {
             all.push(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("_"));
         });
+        assert_eq!(variables.into_iter().collect::<Vec<_>>().len(), 2, "they are as they were");
         all
     }
 

@@ -9,9 +9,12 @@ use crate::file;
 use crate::lock::Lock;
 use crate::manifest;
 
-/// Whether a folder is that of a project: it has a manifest, or a lock that was made without one.
+/// Whether a folder is that of a project: it has a manifest, or a lock that was made without one, or is a submodule of git.
 pub fn is_project(folder: &Path) -> bool {
-    folder.join(MANIFEST).exists() || folder.join(LOCK).exists() || has_table(&folder.join("pyproject.toml"))
+    folder.join(MANIFEST).exists()
+        || folder.join(LOCK).exists()
+        || folder.join(".git").is_file()
+        || has_table(&folder.join("pyproject.toml"))
 }
 
 /// Whether a pyproject.toml has `[tool.gpulock]`; one that is wrong is for its own project to say.

@@ -112,6 +112,10 @@ fn files_that_no_build_has_take_no_time() {
     let many = |text: &str| text.repeat(20_000);
     let numbered = |text: &str, count: usize| (0..count).map(|n| text.replace('N', &n.to_string())).collect::<String>();
     let torch = "RUN pip install torch==2.8.0\n";
+    let doubling = format!(
+        "{BASE}ENV A0=xxxxxxxxxx\n{}",
+        (0..12).map(|n| format!("ENV A{}=$A{n}$A{n}\n", n + 1)).collect::<String>()
+    );
     let start = Instant::now();
     for text in [
         format!("{}{BASE}{torch}", many("ARG A=${A}$A\n")),
@@ -120,6 +124,10 @@ fn files_that_no_build_has_take_no_time() {
         format!("{}{BASE}{}", many("# a=b\n"), many("RUN a\n")),
         format!("{BASE}RUN {}\n{}", many("<<A "), many("A\n")),
         format!("{BASE}RUN {}{}{}", many("(\\ "), many("\"'"), many("#\\\n")),
+        // Values that double at each step, held by many variables and by many words.
+        format!("{doubling}{}{}{torch}", numbered("ENV BN=$A12\n", 5000), many("RUN a\n")),
+        format!("{doubling}RUN pip install {}\n", many("$A12 ")),
+        format!("{BASE}ENV {}\n{}", numbered("AN=1 ", 5000), "RUN A1=2; export A2=3; pip install $A1\n".repeat(2000)),
     ] {
         findings(&text, None);
     }

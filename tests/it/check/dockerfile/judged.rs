@@ -213,6 +213,7 @@ fn a_cudnn_of_the_system_is_a_second_one() {
         "DEBIAN_FRONTEND=noninteractive apt-get -y install libcudnn9-dev-cuda-12",
         "if x; then /usr/bin/dnf install -y cudnn9-cuda-12; fi",
         "microdnf install libcudnn8",
+        "apt-get install -y nvidia-cudnn",
     ] {
         assert_eq!(of(bare, run), [("dockerfile-cudnn-base", 2)], "{run}");
         // Once, at the base.

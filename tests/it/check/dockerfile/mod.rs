@@ -248,6 +248,40 @@ fn with_a_lock_torch_is_not_installed_by_name() {
     assert_eq!(findings("FROM python:3.11\nRUN pip install torch==2.8.0\n", None), []);
 }
 
+/// Where the version is the lock's, the hashes alone are missed.
+#[test]
+fn what_is_not_the_locks_is_said() {
+    let mut lock = Lock::parse(SAMPLE, "gpulock.lock").unwrap();
+    lock.targets.retain(|target| target.torch.to_string() == "2.8.0");
+    let read = |path: &str| match path {
+        "/tmp/ours.txt" => {
+            Some("# Written by `gpulock export constraints`; change gpulock.toml.\ntorch==2.8.0\n".to_owned())
+        }
+        _ => Some("torch==2.8.0\n".to_owned()),
+    };
+    let matrix = Matrix::embedded();
+    let context = Context { matrix: &matrix, lock: Some(&lock), read: &read, variables: Default::default() };
+    for (run, is_locks) in [
+        ("pip install torch==2.8.0", true),
+        ("pip install torch==2.7.0", false),
+        ("pip install torch", false),
+        ("pip install -c /tmp/ours.txt torch", true),
+        ("PIP_CONSTRAINT=/tmp/ours.txt pip install torch", true),
+        ("pip install --constraint=other.txt torch", false),
+    ] {
+        let text = format!("FROM python:3.11-slim\nRUN {run}\n");
+        let found = judge(SourceText::new("Dockerfile", &text), &context).unwrap();
+        assert!(found.len() == 1 && found[0].code == "dockerfile-without-hashes", "{run}: {found:#?}");
+        assert_eq!(
+            found[0].message.contains("against the hashes of the lock"),
+            is_locks,
+            "{run}: {}",
+            found[0].message
+        );
+        assert_eq!(found[0].message.contains("neither its version"), !is_locks, "{run}: {}", found[0].message);
+    }
+}
+
 /// Without a pinned torch, the lock's decides which names are read.
 #[test]
 fn variables_are_judged_for_the_locked_torch() {

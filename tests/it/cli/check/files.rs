@@ -61,13 +61,16 @@ fn other_projects_are_passed_over_and_named() {
         other.lines().map(|line| if line.starts_with('[') { table(line) } else { line.into() }).collect();
     of("pyproject", "pyproject.toml", &format!("[project]\nname = 'x'\nversion = '1'\n{}\n", lines.join("\n")));
     of("alone", "README", "made by flags");
+    fs::create_dir(place.path("third")).unwrap();
+    place.put("third/.git", "gitdir: ../.git/modules/third\n");
+    place.put("third/Dockerfile", "FROM nvidia/cuda:latest\n");
     // A file of another project may have to stand elsewhere.
     fs::create_dir_all(place.path(".github/workflows")).unwrap();
     fs::rename(place.path("other/requirements.txt"), place.path("other.txt")).unwrap();
     assert_eq!(found(&place, &[], 0), [""; 0]);
     let out = check(&place, &[]).code(0).out;
     for said in [
-        "skipped, projects of their own below: alone, other, pyproject: file-stale",
+        "skipped, projects of their own below: alone, other, pyproject and 1 more: file-stale",
         "written for other locks: other.txt",
     ] {
         assert!(out.contains(said), "{out}");
