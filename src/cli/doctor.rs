@@ -178,7 +178,8 @@ fn environment_of(args: &Args, facts: &Facts, kind: &str) -> Result<PathBuf, Str
 /// The machine as a target; GPUs that the matrix does not know are left out.
 fn this_machine(facts: &Facts, gpus: &[SeenGpu]) -> Target {
     let driver = facts.module.version.value().and_then(|version| manifest::parse_driver(&version.to_string()).ok());
-    let mut names: Vec<String> = gpus.iter().filter_map(|gpu| Some(gpu.capability?.sm())).collect();
+    let mut names: Vec<String> =
+        gpus.iter().filter(|gpu| !gpu.is_elsewhere()).filter_map(|gpu| Some(gpu.capability?.sm())).collect();
     names.sort();
     names.dedup();
     Target { name: "this machine".into(), gpus: names, driver, ..blank() }

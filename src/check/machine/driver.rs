@@ -79,8 +79,7 @@ fn not_loaded(context: &Context<'_>) -> Line {
     let module = &context.facts.module;
     let kernel = context.facts.system.kernel.value().map_or("this kernel", String::as_str);
     // That another driver holds the GPUs says why.
-    let is_held = |gpu: &SeenGpu| gpu.driver.as_deref().is_some_and(|driver| driver != "nvidia");
-    if context.gpus.iter().all(is_held) {
+    if context.gpus.iter().all(SeenGpu::is_elsewhere) {
         return Line::not_checked(LAYER, TOPIC, "another driver holds the GPUs", module.version.how());
     }
     let absent = Evidence::observed(module.version.how(), "no such file");
@@ -111,7 +110,7 @@ fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let Some(open) = context.facts.module.open.fact() else { return Ok(Vec::new()) };
     let modules = &context.matrix.pci()?.modules;
     let mut findings: Vec<Diagnostic> = Vec::new();
-    for gpu in context.gpus {
+    for gpu in context.ours() {
         let last = gpu.capability.and_then(|capability| context.matrix.gpu().ok()?.get(capability)?.last_branch);
         let up_to = last.map_or_else(String::new, |last| format!(" of a driver of branch {last} or older"));
         let (fault, kind, fix) = match &gpu.open_modules {
@@ -146,7 +145,7 @@ fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
 fn ages(context: &Context<'_>, driver: &Driver) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings: Vec<Diagnostic> = Vec::new();
     let seen = || Evidence::observed(context.facts.module.version.how(), driver.to_string());
-    for gpu in context.gpus {
+    for gpu in context.ours() {
         let Some(capability) = gpu.capability else { continue };
         let known = Gpu { name: gpu.name.clone(), capability, class: gpu.class, known: true };
         let first = first_driver(context.matrix, &known)?;

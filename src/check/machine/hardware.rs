@@ -147,8 +147,9 @@ fn unlisted(context: &Context<'_>, listed: &[SmiGpu], how: &str) -> Vec<Diagnost
 
 /// GPUs that another driver holds; those that are handed to a virtual machine are meant to be.
 fn held(context: &Context<'_>) -> Vec<Diagnostic> {
+    let is_used = context.gpus.iter().any(SeenGpu::is_driven);
     let one = |gpu: &SeenGpu| {
-        let driver = gpu.driver.as_deref().filter(|driver| *driver != "nvidia")?;
+        let driver = gpu.driver.as_deref().filter(|_| gpu.is_elsewhere())?;
         let address = gpu.address.as_deref().unwrap_or_default();
         let message = format!("{} at {address} is held by the kernel driver {driver}, not by NVIDIA's", gpu.name);
         let seen = Evidence::observed(format!("/sys/bus/pci/devices/{address}/driver"), driver);
@@ -156,10 +157,13 @@ fn held(context: &Context<'_>) -> Vec<Diagnostic> {
         Some(match driver {
             "vfio-pci" => Diagnostic { severity: Severity::Note, ..finding }
                 .fix("it is set aside for a virtual machine; if it is not, unbind it from vfio-pci"),
-            _ => finding.fix(format!(
-                "keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the \
+            // Beside GPUs that compute, one may be there for a screen alone.
+            _ => Diagnostic { severity: if is_used { Severity::Warning } else { finding.severity }, ..finding }.fix(
+                format!(
+                    "keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the \
                                       initramfs again and restart"
-            )),
+                ),
+            ),
         })
     };
     context.gpus.iter().filter_map(one).collect()

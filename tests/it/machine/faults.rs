@@ -447,6 +447,15 @@ fn gpus_that_are_not_for_cuda() {
     machine.remove("proc/driver/nvidia/gpus/0000:02:00.0");
     judged(&machine, 0, &["note gpu-held-by-other-driver"]);
     line(&machine, "visible GPUs", "ok", "all 1");
+    // Nothing is asked of it: neither modules of its kind nor a driver that has it, nor cuda-compat.
+    let beside = |driver: &str| {
+        let machine = Machine::with(&[H100]);
+        machine.pci("0000:02:00.0", "0x10de", "1281", "030000");
+        machine.link("sys/bus/pci/devices/0000:02:00.0/driver", &format!("../../../bus/pci/drivers/{driver}"));
+        machine
+    };
+    judged(&beside("vfio-pci"), 0, &["note gpu-held-by-other-driver"]);
+    judged(&beside("nouveau"), 0, &["warning gpu-held-by-other-driver"]);
     // One that the driver did not take.
     machine.remove("sys/bus/pci/devices/0000:02:00.0/driver");
     judged(&machine, 0, &["warning gpu-held-by-other-driver"]);

@@ -40,6 +40,14 @@ fn a_program_that_fails() {
     assert!(machine.doctor(&[]).out.contains("look for its Xid faults"));
     fails("nvidia-smi failed, exit status: 14: <?xml version=\"1.0\" ?>");
     assert_eq!(machine.found(), [""; 0]);
+    // What does not explain it does not hide it.
+    fails(
+        "nvidia-smi failed, exit status: 255: Unable to determine the device handle for GPU0000:01:00.0: Unknown Error",
+    );
+    machine.pci("0000:0c:00.0", "0x10de", "22a3", "068000");
+    let found = machine.found();
+    assert_eq!(found, ["error gpu-not-answering", "error fabric-manager-missing"]);
+    machine.remove("sys/bus/pci/devices/0000:0c:00.0");
     fails("nvidia-smi is not on PATH");
     assert_eq!(machine.found(), [""; 0]);
     fails("nvidia-smi failed, exit status: 18: Failed to initialize NVML: Driver/library version mismatch");
