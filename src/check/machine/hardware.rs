@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, HELD, Layer, Line, MEMORY, MISSING, NOT_ANSWERING, SeenGpu, THROTTLED, XID};
+use super::{Context, HELD, HIDDEN, Layer, Line, MEMORY, MISSING, NOT_ANSWERING, SeenGpu, THROTTLED, XID};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::machine::{PciDevice, Reading, SmiGpu, Xid, reading, smi};
 
@@ -103,7 +103,24 @@ fn unreached(context: &Context<'_>, is_explained: bool) -> Result<Vec<Diagnostic
     };
     let mut findings: Vec<Diagnostic> = smi.gpus.iter().filter_map(|gpu| ailing(gpu, how)).collect();
     findings.extend(unlisted(context, &smi.gpus, how));
+    findings.extend(prohibited(&smi.gpus, how));
     Ok(findings)
+}
+
+/// GPUs on which no program may compute: one that is there for a screen, or all.
+fn prohibited(gpus: &[SmiGpu], how: &str) -> Vec<Diagnostic> {
+    let is_prohibited = |gpu: &&SmiGpu| gpu.field("compute-mode") == Some("Prohibited");
+    let severity = if gpus.iter().all(|gpu| is_prohibited(&gpu)) { Severity::Error } else { Severity::Warning };
+    let one = |gpu: &SmiGpu| {
+        let message = format!(
+            "the compute mode of {} at {} is Prohibited: CUDA fails there with \"CUDA-capable device(s) is/are busy or \
+             unavailable\" (46)",
+            gpu.name, gpu.address
+        );
+        let finding = HIDDEN.found(message, Evidence::observed(how, "compute_mode: Prohibited")).about(&*gpu.address);
+        Diagnostic { severity, ..finding }.fix(format!("nvidia-smi -i {} -c DEFAULT", gpu.address))
+    };
+    gpus.iter().filter(is_prohibited).map(one).collect()
 }
 
 /// A GPU that NVML cannot reach any more, or of which it says what would bring it back.

@@ -1,5 +1,7 @@
 //! Each fault of a machine, and machines that have none.
 
+use crate::cli::program::{Place, Ran};
+
 use super::tree::{DRIVER, H100, LIB, Machine, RTX_3090, RTX_5090};
 
 /// Exit code, and each finding with its severity.
@@ -277,7 +279,9 @@ fn small_shared_memory() {
         );
         judged(&machine, 0, findings);
     }
-    line(&machine, "/dev/shm", "not checked", "not mounted");
+    line(&machine, "/dev/shm", "not checked", "no tmpfs");
+    machine.put("proc/self/mounts", "/dev/sdb /dev/shm ext4 rw,relatime 0 0\n");
+    line(&machine, "/dev/shm", "not checked", "no tmpfs");
     machine.put("proc/self/mounts", "shm /dev/shm tmpfs rw,size=65536k 0 0\n");
     assert!(machine.doctor(&["--fail-on", "warning"]).code(1).out.contains("/dev/shm has 64 MB"));
 }
@@ -574,4 +578,15 @@ fn a_container_that_asks_for_no_gpu() {
         let out = machine.doctor(&[]).out;
         assert!(out.contains(words), "{variables}: {out}");
     }
+}
+
+/// An environment that was asked for is part of the question; the one that is active is not.
+#[test]
+fn an_environment_that_is_not_there() {
+    let machine = Machine::with(&[H100]);
+    machine.doctor(&["--env", "none"]).code(2).says(&["none does not exist"]);
+    let place = Place::empty();
+    let mut command = place.command(&["doctor"]);
+    let ran = Ran::of(command.env("VIRTUAL_ENV", place.path("none")).output().unwrap());
+    assert!(ran.code != Some(2) && ran.out.contains("not checked  Python environment: "), "{ran:?}");
 }

@@ -102,6 +102,7 @@ fn faults_that_no_file_shows() {
         ("<temperature><gpu_temp>GPU is lost</gpu_temp></temperature>", "error gpu-not-answering"),
         ("<clocks>GPU requires reset</clocks>", "error gpu-not-answering"),
         ("<gpu_recovery_action>Reset</gpu_recovery_action>", "error gpu-not-answering"),
+        ("<compute_mode>Prohibited</compute_mode>", "error gpu-hidden"),
         ("<fabric><state>In Progress</state></fabric>", "error fabric-manager-missing"),
     ] {
         assert_eq!(with(fields).found(), [found], "{fields}");
@@ -109,7 +110,7 @@ fn faults_that_no_file_shows() {
     for fields in [
         "<gpu_recovery_action>None</gpu_recovery_action><fabric><state>Completed</state><status>Success</status></fabric>",
         "<fabric><state>N/A</state></fabric><retired_pages><pending_retirement>No</pending_retirement></retired_pages>",
-        "<fan_speed>[Unknown Error]</fan_speed>",
+        "<fan_speed>[Unknown Error]</fan_speed><compute_mode>Exclusive_Process</compute_mode>",
     ] {
         assert_eq!(with(fields).found(), [""; 0], "{fields}");
     }
