@@ -4,7 +4,7 @@ use super::{
     Context, FABRIC, Layer, Line, MIG, NOT_LOADED, OPEN_REQUIRED, OPEN_UNSUPPORTED, SeenGpu, libraries, nodes,
 };
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::machine::Reading;
+use crate::inventory::machine::{PciDevice, Reading};
 use crate::matrix::Gpu;
 use crate::matrix::schema::OpenModules;
 use crate::resolve::first_driver;
@@ -216,8 +216,10 @@ fn fabric(context: &Context<'_>) -> Line {
 fn registration(context: &Context<'_>) -> Option<Line> {
     const TOPIC: &str = "fabric manager";
     let smi = context.facts.smi.fact()?;
+    // A GPU that is divided by MIG has no links.
+    let whole = smi.value.gpus.iter().filter(|gpu| gpu.field("mig") != Some("Enabled"));
     let states: Vec<(&str, &str)> =
-        smi.value.gpus.iter().filter_map(|gpu| Some((gpu.address.as_str(), gpu.field("fabric")?))).collect();
+        whole.filter_map(|gpu| Some((gpu.address.as_str(), gpu.field("fabric")?))).collect();
     let how = context.facts.smi.how();
     if !states.is_empty() && states.iter().all(|(_, state)| *state == "Completed") {
         return Some(Line::ok(LAYER, TOPIC, format!("{} GPUs are registered in their fabric", states.len()), how));
@@ -228,6 +230,11 @@ fn registration(context: &Context<'_>) -> Option<Line> {
          yet initialized\" (802)"
     );
     let finding = FABRIC.found(message, Evidence::observed(how, format!("fabric state: {state}"))).about(address);
+    // Where no NVSwitch is seen (a container, a virtual machine), that there is one is not known.
+    let is_switched = context.facts.devices.value().is_some_and(|all| all.iter().any(PciDevice::is_switch))
+        || context.gpus.iter().any(|gpu| gpu.switches_off_bus);
+    let severity = if is_switched { finding.severity } else { Severity::Warning };
+    let finding = Diagnostic { severity, ..finding };
     let fix =
         "look at nvidia-fabricmanager on the machine (systemctl status nvidia-fabricmanager), and at what it logs";
     Some(Line::judged(LAYER, TOPIC, format!("fabric state {state}"), how, vec![finding.fix(fix)]))

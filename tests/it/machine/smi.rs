@@ -103,10 +103,14 @@ fn faults_that_no_file_shows() {
         ("<clocks>GPU requires reset</clocks>", "error gpu-not-answering"),
         ("<gpu_recovery_action>Reset</gpu_recovery_action>", "error gpu-not-answering"),
         ("<compute_mode>Prohibited</compute_mode>", "error gpu-hidden"),
-        ("<fabric><state>In Progress</state></fabric>", "error fabric-manager-missing"),
+        ("<fabric><state>In Progress</state></fabric>", "warning fabric-manager-missing"),
     ] {
         assert_eq!(with(fields).found(), [found], "{fields}");
     }
+    let switched = with("<fabric><state>Not Started</state></fabric>");
+    switched.pci("0000:0c:00.0", "0x10de", "22a3", "068000");
+    switched.put("proc/900/comm", "nv-fabricmanage\n");
+    assert_eq!(switched.found(), ["error fabric-manager-missing"]);
     for fields in [
         "<gpu_recovery_action>None</gpu_recovery_action><fabric><state>Completed</state><status>Success</status></fabric>",
         "<fabric><state>N/A</state></fabric><retired_pages><pending_retirement>No</pending_retirement></retired_pages>",
