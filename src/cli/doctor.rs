@@ -83,7 +83,7 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
                 Some(target) => of_lock(target)?,
                 None => this_machine(&facts, &gpus),
             };
-            let (line, more) = judging.environment(&path, &target, &facts);
+            let (line, more) = judging.environment(&path, &target, &facts)?;
             skipped = more;
             line
         }
@@ -178,11 +178,15 @@ fn environment_of(args: &Args, facts: &Facts, kind: &str) -> Result<PathBuf, Str
 /// The machine as a target; GPUs that the matrix does not know are left out.
 fn this_machine(facts: &Facts, gpus: &[SeenGpu]) -> Target {
     let driver = facts.module.version.value().and_then(|version| manifest::parse_driver(&version.to_string()).ok());
-    let mut names: Vec<String> = gpus.iter().filter_map(|gpu| Some(gpu.capability?.sm())).collect();
+    let mut names: Vec<String> =
+        gpus.iter().filter(|gpu| !gpu.is_elsewhere()).filter_map(|gpu| Some(gpu.capability?.sm())).collect();
     names.sort();
     names.dedup();
     Target { name: "this machine".into(), gpus: names, driver, ..blank() }
 }
+
+/// Rules that were skipped, and why.
+type Skipped = Vec<(&'static str, String)>;
 
 /// What the environment is judged with.
 struct Judging<'a> {
@@ -194,7 +198,10 @@ struct Judging<'a> {
 
 impl Judging<'_> {
     /// One line for the environment, with what its rules found, and what they skipped.
-    fn environment(&self, path: &Path, target: &Target, facts: &Facts) -> (Line, Vec<(&'static str, String)>) {
+    ///
+    /// # Errors
+    /// One that was named and cannot be read; of the active one the line says so.
+    fn environment(&self, path: &Path, target: &Target, facts: &Facts) -> Result<(Line, Skipped), Failure> {
         const TOPIC: &str = "Python environment";
         let name = shown(path);
         let judged = environment::judge(Question {
@@ -210,9 +217,10 @@ impl Judging<'_> {
         });
         let judged = match judged {
             Ok(judged) => judged,
+            Err(failure) if self.args.environment.is_some() => return Err(failure),
             Err(failure) => {
                 let why = failure.diagnostics.first().map_or_else(String::new, |problem| problem.message.clone());
-                return (Line::not_checked(Layer::Framework, TOPIC, why, name), Vec::new());
+                return Ok((Line::not_checked(Layer::Framework, TOPIC, why, name), Vec::new()));
             }
         };
         let stack = match judged.stack.is_empty() {
@@ -223,6 +231,6 @@ impl Judging<'_> {
         if !judged.is_gpu_stack {
             line.state = State::NotChecked;
         }
-        (line, judged.findings.skipped)
+        Ok((line, judged.findings.skipped))
     }
 }

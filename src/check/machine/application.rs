@@ -37,7 +37,7 @@ fn size(bytes: u64) -> String {
 fn shm(context: &Context<'_>) -> Line {
     const TOPIC: &str = "/dev/shm";
     let Reading::Is(shm) = &context.facts.system.shm else {
-        return Line::unread(LAYER, TOPIC, &context.facts.system.shm, "it is not mounted here");
+        return Line::unread(LAYER, TOPIC, &context.facts.system.shm, "no tmpfs is mounted there");
     };
     let how = context.facts.system.shm.how();
     let Some(bytes) = shm.value else { return Line::ok(LAYER, TOPIC, "half of the memory", how) };

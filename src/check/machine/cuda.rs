@@ -116,7 +116,7 @@ fn wrong(context: &Context<'_>, library: &DriverLibrary) -> Option<Diagnostic> {
             driver.seen.clone(),
         )
     } else {
-        let gpu = context.gpus.iter().find(other)?;
+        let gpu = context.ours().find(other)?;
         let message = format!(
             "cuda-compat {version} comes before driver {}, and {} is no data-centre GPU: CUDA fails with 804",
             driver.value,

@@ -4,7 +4,7 @@ use super::{
     Context, FABRIC, Layer, Line, MIG, NOT_LOADED, OPEN_REQUIRED, OPEN_UNSUPPORTED, SeenGpu, libraries, nodes,
 };
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
-use crate::inventory::machine::Reading;
+use crate::inventory::machine::{PciDevice, Reading};
 use crate::matrix::Gpu;
 use crate::matrix::schema::OpenModules;
 use crate::resolve::first_driver;
@@ -79,8 +79,7 @@ fn not_loaded(context: &Context<'_>) -> Line {
     let module = &context.facts.module;
     let kernel = context.facts.system.kernel.value().map_or("this kernel", String::as_str);
     // That another driver holds the GPUs says why.
-    let is_held = |gpu: &SeenGpu| gpu.driver.as_deref().is_some_and(|driver| driver != "nvidia");
-    if context.gpus.iter().all(is_held) {
+    if context.gpus.iter().all(SeenGpu::is_elsewhere) {
         return Line::not_checked(LAYER, TOPIC, "another driver holds the GPUs", module.version.how());
     }
     let absent = Evidence::observed(module.version.how(), "no such file");
@@ -111,7 +110,7 @@ fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
     let Some(open) = context.facts.module.open.fact() else { return Ok(Vec::new()) };
     let modules = &context.matrix.pci()?.modules;
     let mut findings: Vec<Diagnostic> = Vec::new();
-    for gpu in context.gpus {
+    for gpu in context.ours() {
         let last = gpu.capability.and_then(|capability| context.matrix.gpu().ok()?.get(capability)?.last_branch);
         let up_to = last.map_or_else(String::new, |last| format!(" of a driver of branch {last} or older"));
         let (fault, kind, fix) = match &gpu.open_modules {
@@ -146,7 +145,7 @@ fn kinds(context: &Context<'_>) -> Result<Vec<Diagnostic>, Failure> {
 fn ages(context: &Context<'_>, driver: &Driver) -> Result<Vec<Diagnostic>, Failure> {
     let mut findings: Vec<Diagnostic> = Vec::new();
     let seen = || Evidence::observed(context.facts.module.version.how(), driver.to_string());
-    for gpu in context.gpus {
+    for gpu in context.ours() {
         let Some(capability) = gpu.capability else { continue };
         let known = Gpu { name: gpu.name.clone(), capability, class: gpu.class, known: true };
         let first = first_driver(context.matrix, &known)?;
@@ -217,8 +216,10 @@ fn fabric(context: &Context<'_>) -> Line {
 fn registration(context: &Context<'_>) -> Option<Line> {
     const TOPIC: &str = "fabric manager";
     let smi = context.facts.smi.fact()?;
+    // A GPU that is divided by MIG has no links.
+    let whole = smi.value.gpus.iter().filter(|gpu| gpu.field("mig") != Some("Enabled"));
     let states: Vec<(&str, &str)> =
-        smi.value.gpus.iter().filter_map(|gpu| Some((gpu.address.as_str(), gpu.field("fabric")?))).collect();
+        whole.filter_map(|gpu| Some((gpu.address.as_str(), gpu.field("fabric")?))).collect();
     let how = context.facts.smi.how();
     if !states.is_empty() && states.iter().all(|(_, state)| *state == "Completed") {
         return Some(Line::ok(LAYER, TOPIC, format!("{} GPUs are registered in their fabric", states.len()), how));
@@ -229,6 +230,11 @@ fn registration(context: &Context<'_>) -> Option<Line> {
          yet initialized\" (802)"
     );
     let finding = FABRIC.found(message, Evidence::observed(how, format!("fabric state: {state}"))).about(address);
+    // Where no NVSwitch is seen (a container, a virtual machine), that there is one is not known.
+    let is_switched = context.facts.devices.value().is_some_and(|all| all.iter().any(PciDevice::is_switch))
+        || context.gpus.iter().any(|gpu| gpu.switches_off_bus);
+    let severity = if is_switched { finding.severity } else { Severity::Warning };
+    let finding = Diagnostic { severity, ..finding };
     let fix =
         "look at nvidia-fabricmanager on the machine (systemctl status nvidia-fabricmanager), and at what it logs";
     Some(Line::judged(LAYER, TOPIC, format!("fabric state {state}"), how, vec![finding.fix(fix)]))

@@ -35,6 +35,11 @@ impl SeenGpu {
         self.driver.as_deref() == Some("nvidia")
     }
 
+    /// Whether another driver holds it.
+    pub fn is_elsewhere(&self) -> bool {
+        self.driver.is_some() && !self.is_driven()
+    }
+
     /// With its architecture: `NVIDIA H100 PCIe (sm_90)`.
     pub fn words(&self) -> String {
         match self.capability {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, HELD, Layer, Line, MEMORY, MISSING, NOT_ANSWERING, SeenGpu, THROTTLED, XID};
+use super::{Context, HELD, HIDDEN, Layer, Line, MEMORY, MISSING, NOT_ANSWERING, SeenGpu, THROTTLED, XID};
 use crate::diag::{Diagnostic, Evidence, Failure, Severity};
 use crate::inventory::machine::{PciDevice, Reading, SmiGpu, Xid, reading, smi};
 
@@ -103,7 +103,24 @@ fn unreached(context: &Context<'_>, is_explained: bool) -> Result<Vec<Diagnostic
     };
     let mut findings: Vec<Diagnostic> = smi.gpus.iter().filter_map(|gpu| ailing(gpu, how)).collect();
     findings.extend(unlisted(context, &smi.gpus, how));
+    findings.extend(prohibited(&smi.gpus, how));
     Ok(findings)
+}
+
+/// GPUs on which no program may compute: one that is there for a screen, or all.
+fn prohibited(gpus: &[SmiGpu], how: &str) -> Vec<Diagnostic> {
+    let is_prohibited = |gpu: &&SmiGpu| gpu.field("compute-mode") == Some("Prohibited");
+    let severity = if gpus.iter().all(|gpu| is_prohibited(&gpu)) { Severity::Error } else { Severity::Warning };
+    let one = |gpu: &SmiGpu| {
+        let message = format!(
+            "the compute mode of {} at {} is Prohibited: CUDA fails there with \"CUDA-capable device(s) is/are busy or \
+             unavailable\" (46)",
+            gpu.name, gpu.address
+        );
+        let finding = HIDDEN.found(message, Evidence::observed(how, "compute_mode: Prohibited")).about(&*gpu.address);
+        Diagnostic { severity, ..finding }.fix(format!("nvidia-smi -i {} -c DEFAULT", gpu.address))
+    };
+    gpus.iter().filter(is_prohibited).map(one).collect()
 }
 
 /// A GPU that NVML cannot reach any more, or of which it says what would bring it back.
@@ -147,8 +164,9 @@ fn unlisted(context: &Context<'_>, listed: &[SmiGpu], how: &str) -> Vec<Diagnost
 
 /// GPUs that another driver holds; those that are handed to a virtual machine are meant to be.
 fn held(context: &Context<'_>) -> Vec<Diagnostic> {
+    let is_used = context.gpus.iter().any(SeenGpu::is_driven);
     let one = |gpu: &SeenGpu| {
-        let driver = gpu.driver.as_deref().filter(|driver| *driver != "nvidia")?;
+        let driver = gpu.driver.as_deref().filter(|_| gpu.is_elsewhere())?;
         let address = gpu.address.as_deref().unwrap_or_default();
         let message = format!("{} at {address} is held by the kernel driver {driver}, not by NVIDIA's", gpu.name);
         let seen = Evidence::observed(format!("/sys/bus/pci/devices/{address}/driver"), driver);
@@ -156,10 +174,13 @@ fn held(context: &Context<'_>) -> Vec<Diagnostic> {
         Some(match driver {
             "vfio-pci" => Diagnostic { severity: Severity::Note, ..finding }
                 .fix("it is set aside for a virtual machine; if it is not, unbind it from vfio-pci"),
-            _ => finding.fix(format!(
-                "keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the \
+            // Beside GPUs that compute, one may be there for a screen alone.
+            _ => Diagnostic { severity: if is_used { Severity::Warning } else { finding.severity }, ..finding }.fix(
+                format!(
+                    "keep {driver} from loading (blacklist {driver} in /etc/modprobe.d), make the \
                                       initramfs again and restart"
-            )),
+                ),
+            ),
         })
     };
     context.gpus.iter().filter_map(one).collect()

@@ -72,7 +72,7 @@ fn platform(context: &Context<'_>, target: &Target) -> Option<Diagnostic> {
 fn gpus(context: &Context<'_>, target: &Target) -> Vec<Diagnostic> {
     let is_described = |sm: &str| target.gpus.iter().any(|gpu| gpu.sm == sm);
     let mut findings: Vec<Diagnostic> = Vec::new();
-    for gpu in context.gpus {
+    for gpu in context.ours() {
         let Some(capability) = gpu.capability else { continue };
         let message = format!("{} is none of the GPUs of target {}", gpu.words(), target.name);
         if is_described(&capability.sm()) || findings.iter().any(|known| known.message == message) {

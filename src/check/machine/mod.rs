@@ -223,6 +223,11 @@ impl Context<'_> {
         self.targets.iter().find(fits).or_else(only).copied()
     }
 
+    /// The GPUs that NVIDIA's driver has or could have: none that another driver holds.
+    pub fn ours(&self) -> impl Iterator<Item = &SeenGpu> {
+        self.gpus.iter().filter(|gpu| !gpu.is_elsewhere())
+    }
+
     /// Whether anything of NVIDIA's works here, or should: a GPU, or a module that runs.
     pub fn is_gpu_machine(&self) -> bool {
         let of_windows = self.facts.system.is_wsl() && !self.facts.libraries.is_empty();
@@ -236,8 +241,12 @@ impl Context<'_> {
 /// When the matrix cannot be read.
 pub fn judge(context: &Context<'_>) -> Result<Vec<Line>, Failure> {
     let driver = driver::judge(context)?;
-    let is_error = |finding: &Diagnostic| finding.severity == Severity::Error;
-    let mut lines = hardware::judge(context, driver.iter().flat_map(|line| &line.findings).any(is_error))?;
+    // Without libraries of the module's version and its nodes, NVML reaches nothing.
+    let explains = |finding: &Diagnostic| {
+        let codes = [LIBRARIES_MISSING, MISMATCH, NODE_MISSING].map(|fault| fault.code);
+        finding.severity == Severity::Error && codes.contains(&finding.code)
+    };
+    let mut lines = hardware::judge(context, driver.iter().flat_map(|line| &line.findings).any(explains))?;
     lines.extend(driver);
     lines.extend(cuda::judge(context)?);
     lines.extend(lock::judge(context));

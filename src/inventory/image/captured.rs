@@ -49,7 +49,7 @@ fn tree(file: File) -> Result<Tree, Fault> {
     let mut stream = Counted { inner: decompressed(&mut packed)?, left: LARGEST };
     let mut new = cache.create().map_err(Fault::Spool)?;
     if !layer::entries(&mut stream, &mut new, "", &limits, Kept::AllSmall)? {
-        return Err(Fault::broken("it ends early, behind one of its entries".into()));
+        return Err(Fault::broken("it was cut: the end of the archive is missing".into()));
     }
     let (store, index) = cache.finish(new, "")?;
     if !index.entries.iter().any(|entry| is_of_machine(&entry.path.0)) {

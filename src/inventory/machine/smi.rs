@@ -50,9 +50,10 @@ const NOTHING: [&str; 7] = [
 ];
 
 /// A field and the places in which releases of the driver have it.
-const FIELDS: [(&str, &[&str]); 17] = [
+const FIELDS: [(&str, &[&str]); 18] = [
     (TROUBLE, &[TROUBLE]),
     ("recovery", &["gpu_recovery_action"]),
+    ("compute-mode", &["compute_mode"]),
     ("fabric", &["fabric/state"]),
     ("retirement-pending", &["retired_pages/pending_retirement"]),
     ("persistence", &["persistence_mode"]),

@@ -125,7 +125,8 @@ fn shm(files: &Files<'_>) -> Reading<Option<u64>> {
     const MOUNTS: &str = "/proc/self/mounts";
     let is_shm = |line: &str| line.split(' ').nth(1) == Some("/dev/shm");
     files.lines(MOUNTS, is_shm).and_then(|text| {
-        let line = text.lines().last()?.to_owned();
+        // Another file system has no such size.
+        let line = text.lines().last().filter(|line| line.split(' ').nth(2) == Some("tmpfs"))?.to_owned();
         let options = line.split(' ').nth(3)?;
         let Some(size) = options.split(',').find_map(|option| option.strip_prefix("size=")) else { return Some(None) };
         let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());

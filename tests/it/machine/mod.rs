@@ -2,6 +2,7 @@
 
 mod capture;
 mod faults;
+mod given;
 mod lock;
 mod smi;
 pub mod tree;

@@ -40,6 +40,14 @@ fn a_program_that_fails() {
     assert!(machine.doctor(&[]).out.contains("look for its Xid faults"));
     fails("nvidia-smi failed, exit status: 14: <?xml version=\"1.0\" ?>");
     assert_eq!(machine.found(), [""; 0]);
+    // What does not explain it does not hide it.
+    fails(
+        "nvidia-smi failed, exit status: 255: Unable to determine the device handle for GPU0000:01:00.0: Unknown Error",
+    );
+    machine.pci("0000:0c:00.0", "0x10de", "22a3", "068000");
+    let found = machine.found();
+    assert_eq!(found, ["error gpu-not-answering", "error fabric-manager-missing"]);
+    machine.remove("sys/bus/pci/devices/0000:0c:00.0");
     fails("nvidia-smi is not on PATH");
     assert_eq!(machine.found(), [""; 0]);
     fails("nvidia-smi failed, exit status: 18: Failed to initialize NVML: Driver/library version mismatch");
@@ -94,14 +102,19 @@ fn faults_that_no_file_shows() {
         ("<temperature><gpu_temp>GPU is lost</gpu_temp></temperature>", "error gpu-not-answering"),
         ("<clocks>GPU requires reset</clocks>", "error gpu-not-answering"),
         ("<gpu_recovery_action>Reset</gpu_recovery_action>", "error gpu-not-answering"),
-        ("<fabric><state>In Progress</state></fabric>", "error fabric-manager-missing"),
+        ("<compute_mode>Prohibited</compute_mode>", "error gpu-hidden"),
+        ("<fabric><state>In Progress</state></fabric>", "warning fabric-manager-missing"),
     ] {
         assert_eq!(with(fields).found(), [found], "{fields}");
     }
+    let switched = with("<fabric><state>Not Started</state></fabric>");
+    switched.pci("0000:0c:00.0", "0x10de", "22a3", "068000");
+    switched.put("proc/900/comm", "nv-fabricmanage\n");
+    assert_eq!(switched.found(), ["error fabric-manager-missing"]);
     for fields in [
         "<gpu_recovery_action>None</gpu_recovery_action><fabric><state>Completed</state><status>Success</status></fabric>",
         "<fabric><state>N/A</state></fabric><retired_pages><pending_retirement>No</pending_retirement></retired_pages>",
-        "<fan_speed>[Unknown Error]</fan_speed>",
+        "<fan_speed>[Unknown Error]</fan_speed><compute_mode>Exclusive_Process</compute_mode>",
     ] {
         assert_eq!(with(fields).found(), [""; 0], "{fields}");
     }
