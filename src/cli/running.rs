@@ -84,7 +84,9 @@ pub fn judge(question: &Question<'_>, processes: Processes) -> Result<Judged, Fa
         _ => merged(processes.chosen.into_iter().map(|entry| (judged(&entry), entry)))?,
     };
     if processes.unread > 0 {
-        let message = format!("{} processes of other users may not be read: left out", processes.unread);
+        let count = processes.unread;
+        let of = if count == 1 { "1 process of another user" } else { &format!("{count} processes of other users") };
+        let message = format!("{of} may not be read: left out");
         let note = Diagnostic::note("cannot-read", message, Evidence::observed("/proc", "permission denied"));
         all.warnings.push(note.fix("sudo gpulock verify --all"));
     }

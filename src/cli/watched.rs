@@ -38,12 +38,15 @@ pub fn judge(question: &Question<'_>, run: &Run) -> Result<Judged, Failure> {
         ending.evidence.push(Evidence::observed(run.shown(), &run.ended));
         let errors = run.programs.iter().flat_map(|program| &program.errors).rev().take(3);
         ending.evidence.extend(errors.map(|(file, error)| Evidence::observed(file, error)));
-        // What the loader needed and did not find, it says to the program alone.
+        // What the loader needed and did not find, it says to the program alone; what came last may be what it died of.
         let needed = run.programs.iter().flat_map(|program| &program.failures).rev().filter(|failure| !failure.opened);
-        for failure in needed.take(3) {
+        let last = run.programs.iter().filter_map(|program| program.last.as_ref()).filter(|last| last.opened).rev();
+        let died = usize::from(run.status > 128);
+        for failure in last.take(died).chain(needed.take(3)) {
             let file = failure.by.rsplit('/').next().unwrap_or(&failure.by);
             let reason = question.matrix.dlopen()?.absent(&failure.name, file).map(|row| format!(": {}", row.reason));
-            let fact = format!("needs {}, which is not found{}", failure.name, reason.unwrap_or_default());
+            let how = if failure.opened { "last looked for" } else { "needs" };
+            let fact = format!("{how} {}, which is not found{}", failure.name, reason.unwrap_or_default());
             ending.evidence.push(Evidence::observed(&failure.by, fact));
             ending.after(file);
         }

@@ -96,7 +96,8 @@ fn finding(case: &Case<'_>, symptoms: &[&Symptom<'_>]) -> Diagnostic {
 fn import(case: &Case<'_>, by: Option<&Arc<Library>>) -> String {
     match by.filter(|library| is_carried(library)).and_then(|library| stack::package(case.inventory, library)) {
         Some(package) => format!("`import {}`", package.name),
-        None => "`import torch`".into(),
+        None if stack::distribution(case.inventory, "torch").is_some() => "`import torch`".into(),
+        None => "an import".into(),
     }
 }
 

@@ -19,6 +19,9 @@ pub const RULE: Rule = Rule {
     run,
 };
 
+/// More than this many symbols that parts of two releases lack say nothing new.
+const SHOWN: usize = 10;
+
 fn run(case: &Case<'_>, claims: &mut Claims<'_>) -> Result<Outcome, Failure> {
     let mut seen: Vec<Vec<(u64, u64)>> = Vec::new();
     let mut findings = Vec::new();
@@ -109,7 +112,7 @@ fn finding(
         None => format!("take all parts from cuDNN {usual}"),
     };
     let rest = odd.iter().skip(1).chain(other).map(|part| evidence::version(part));
-    let rest = rest.chain(symptoms.iter().map(evidence::symptom)).collect::<Vec<_>>();
+    let rest = rest.chain(symptoms.iter().take(SHOWN).map(evidence::symptom)).collect::<Vec<_>>();
     evidence::finding(Diagnostic::error(RULE.code, message, first).about(subject), rest).fix(fix)
 }
 

@@ -52,6 +52,8 @@ pub struct Program {
     pub failures: Vec<Request>,
     /// What the loader says of errors: the file, and what it says.
     pub errors: Vec<(String, String)>,
+    /// What it asked for last, where that was in vain and its loader said nothing after that.
+    pub last: Option<Request>,
     /// Folders of LD_LIBRARY_PATH, where it was looked into.
     pub library_path: Option<String>,
     started: bool,
@@ -197,6 +199,7 @@ pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Program> {
                     errors: Vec::new(),
                     open: None,
                     asked: false,
+                    last: None,
                     ..copy.unwrap_or_default()
                 });
                 current.insert(pid, at);
@@ -226,6 +229,7 @@ pub fn parse(text: &[u8], inode: Inode<'_>) -> Vec<Program> {
         }
     }
     for one in &mut programs {
+        one.last = one.open.clone();
         one.give_up(inode);
     }
     programs
@@ -291,6 +295,9 @@ mod tests {
             ]
         );
         assert_eq!(programs[0].library_path.as_deref(), Some("/opt"));
+        assert_eq!(programs[1].last.as_ref().map(|request| request.name.as_str()), Some("libx.so"));
+        let ended = parse(format!("{TEXT}     7:\tcalling fini: /bin/python [0]\n").as_bytes(), &|_| None);
+        assert_eq!(ended[1].last, None);
         let failed = &programs[1].failures[0];
         assert!(failed.opened && failed.by == "/lib/libm.so.6");
         assert_eq!(failed.tried[1], (SearchRule::Runpath("/lib/libm.so.6".into()), path("/b/libx.so").to_owned()));

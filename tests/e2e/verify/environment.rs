@@ -45,11 +45,12 @@ impl Environment {
 
     /// What verify says for one GPU and driver, as JSON, and its exit code.
     pub fn verify(&self, gpu: &str, driver: &str) -> (Value, Option<i32>) {
-        report(
-            gpulock(self.folder.path(), &self.folder.path().join("cache")),
-            &self.path(),
-            &["--gpu", gpu, "--driver", driver],
-        )
+        self.ask(&["--gpu", gpu, "--driver", driver])
+    }
+
+    /// The same for any question.
+    pub fn ask(&self, arguments: &[&str]) -> (Value, Option<i32>) {
+        report(gpulock(self.folder.path(), &self.folder.path().join("cache")), &self.path(), arguments)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `gpulock verify` on environments that pip or uv made of real wheels.
 
 mod broken;
+mod contained;
 mod core;
 pub mod environment;
 mod packages;

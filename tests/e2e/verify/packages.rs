@@ -12,14 +12,22 @@ struct Package {
     gpus: &'static [&'static str],
     /// Few megabytes, so that it is installed each time.
     small: bool,
+    /// What a run of it loads, which shows nothing either.
+    probe: Option<&'static str>,
+}
+
+impl Package {
+    const fn probed(self, probe: &'static str) -> Self {
+        Self { probe: Some(probe), ..self }
+    }
 }
 
 const fn small(requirements: &'static [&'static str], gpus: &'static [&'static str]) -> Package {
-    Package { requirements, gpus, small: true }
+    Package { requirements, gpus, small: true, probe: None }
 }
 
 const fn large(requirements: &'static [&'static str], gpus: &'static [&'static str]) -> Package {
-    Package { requirements, gpus, small: false }
+    Package { requirements, gpus, small: false, probe: None }
 }
 
 const PACKAGES: [Package; 19] = [
@@ -33,14 +41,14 @@ const PACKAGES: [Package; 19] = [
     large(&["cuml-cu12"], &["A100", "RTX 5090"]),
     large(&["cupy-cuda12x[ctk]"], &["V100", "RTX 5090"]),
     large(&["flashinfer-python"], &["A100", "RTX 5090"]),
-    large(&["jax[cuda12]"], &["T4", "RTX 5090"]),
-    large(&["jax[cuda13]"], &["T4", "RTX 5090"]),
+    large(&["jax[cuda12]"], &["T4", "RTX 5090"]).probed("jax"),
+    large(&["jax[cuda13]"], &["T4", "RTX 5090"]).probed("jax"),
     large(&["nvidia-cudnn-frontend", "nvidia-cudnn-cu12"], &["T4", "RTX 5090"]),
     large(&["nvidia-dali-cuda120"], &["T4", "RTX 5090"]),
-    large(&["onnxruntime-gpu[cuda,cudnn]"], &["A100", "RTX 5090"]),
+    large(&["onnxruntime-gpu[cuda,cudnn]"], &["A100", "RTX 5090"]).probed("onnxruntime"),
     large(&["tensorflow[and-cuda]"], &["T4", "RTX 5090"]),
-    large(&["torchao", "torch"], &["A100", "RTX 5090"]),
-    large(&["torchcodec", "torch"], &["A100", "RTX 5090"]),
+    large(&["torchao", "torch"], &["A100", "RTX 5090"]).probed("torch"),
+    large(&["torchcodec", "torch"], &["A100", "RTX 5090"]).probed("torch"),
     large(&["xgboost"], &["T4", "RTX 5090"]),
 ];
 
@@ -54,7 +62,9 @@ fn network_other_packages_give_no_finding() {
         let requirements: Vec<String> = package.requirements.iter().map(|&one| one.to_owned()).collect();
         let Some(environment) = Environment::install("3.11", &requirements) else { return };
         for gpu in package.gpus {
-            let ((report, code), took) = timed(|| environment.verify(gpu, "580.65.06"));
+            let mut arguments = vec!["--gpu", gpu, "--driver", "580.65.06"];
+            arguments.extend(package.probe.iter().flat_map(|probe| ["--probe", probe]));
+            let ((report, code), took) = timed(|| environment.ask(&arguments));
             let found = findings(&report, &["error", "warning"]);
             let name = package.requirements[0];
             println!("{name:28} {gpu:9} {:>3} findings {:>7.3} s", found.len(), took.as_secs_f64());

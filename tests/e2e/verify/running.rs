@@ -32,7 +32,7 @@ impl Running {
         Self::of(Command::new(environment.join("bin/python")), code, variables)
     }
 
-    fn of(mut command: Command, code: &str, variables: &[(&str, String)]) -> Self {
+    pub fn of(mut command: Command, code: &str, variables: &[(&str, String)]) -> Self {
         let folder = folder();
         let wait = format!(
             "{code}\nimport sys\nprint('up', flush=True)\nfor line in sys.stdin: exec(line); print('done', flush=True)"
@@ -57,8 +57,14 @@ impl Running {
         self.wait_for("done");
     }
 
-    fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.python.id()
+    }
+
+    /// It goes on to its end, for what has to be tidied up there.
+    pub fn end(mut self) {
+        drop(self.python.stdin.take());
+        assert!(self.python.wait().unwrap().success());
     }
 
     fn verify(&self, arguments: &[&str]) -> (Value, Option<i32>) {

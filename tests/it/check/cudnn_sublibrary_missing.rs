@@ -23,6 +23,18 @@ fn fires() {
     assert_eq!(words(finding).matches("DT_RUNPATH of nvidia/cudnn/lib/libcudnn_graph.so.9").count(), 1, "{finding:#?}");
 }
 
+/// JAX opens NVIDIA's libraries by their paths, without torch.
+#[test]
+fn fires_for_jax() {
+    let venv = Venv::empty();
+    venv.install_cudnn([9, 10, 2]);
+    venv.install("jax-cuda12-pjrt", "0.6.2", &[], &[]);
+    assert_quiet(&venv.check(), CODE);
+    venv.remove(ENGINES);
+    let said = ["libcudnn_engines_precompiled.so.9 is missing: an import may succeed"];
+    assert_error(the_problem(&venv.check(), CODE), "nvidia/cudnn/lib/libcudnn_graph.so.9", &said);
+}
+
 #[test]
 fn names_a_link_that_leads_to_nothing() {
     let venv = Venv::with_torch();

@@ -1,6 +1,6 @@
 //! Parts of cuDNN of different releases.
 
-use super::venv::{Venv, assert_error, assert_quiet, cudnn, the_problem};
+use super::venv::{Venv, assert_error, assert_quiet, cudnn, the_problem, words};
 
 const CODE: &str = "cudnn-version-mixed";
 
@@ -34,6 +34,18 @@ fn explains_what_the_loader_says() {
 }
 
 /// The file that programs are linked with only forwards, to parts of any release.
+/// What parts of two releases lack of each other is a list that nobody reads to its end.
+#[test]
+fn says_the_first_symbols() {
+    let venv = Venv::with_torch();
+    let (path, cnn) = cudnn("cnn", [9, 11, 0]);
+    let gone: Vec<String> = (0..40).map(|at| format!("_ZN5cudnn4goneEv{at}")).collect();
+    let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
+    venv.put(&path, &cnn.needed(&["libcudnn_graph.so.9"]).asks(&gone));
+    let findings = venv.check();
+    assert_eq!(words(the_problem(&findings, CODE)).matches("undefined symbol").count(), 11);
+}
+
 #[test]
 fn stays_quiet() {
     let venv = Venv::with_torch();
