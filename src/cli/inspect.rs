@@ -20,7 +20,8 @@ use crate::report::inspect::{self, Inspected};
 /// Flags of `gpulock inspect`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Shared libraries and programs, or images: image:FILE, oci:DIR, sif:FILE, registry:NAME
+    /// Shared libraries and programs, or images and folders with an environment: image:FILE, oci:DIR, sif:FILE,
+    /// registry:NAME, .venv
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub struct Args {
 /// # Errors
 /// A file that cannot be read.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    if args.files.iter().any(|file| subject::is_image(file)) {
+    if args.files.iter().any(|file| subject::is_image(file)) || args.files.iter().all(|file| file.is_dir()) {
         return images(args, globals);
     }
     let objects = read_objects(&args.files);
@@ -72,9 +73,9 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     Ok(if objects.iter().any(is_elf) { Answer::Yes } else { Answer::Nothing })
 }
 
-/// Says of images what they demand of a machine.
+/// Says of images and environments what they demand of a machine.
 fn images(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    if let Some(other) = args.files.iter().find(|file| !subject::is_image(file)) {
+    if let Some(other) = args.files.iter().find(|file| !subject::is_image(file) && !file.is_dir()) {
         let seen = Evidence::observed("command line", inventory::shown(other));
         let problem = Diagnostic::error("usage", "images and files are not shown at once", seen);
         return Err(Failure::unanswerable(problem.fix("inspect the files in a command of their own")));
@@ -86,7 +87,7 @@ fn images(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     let mut is_gpu_stack = false;
     let mut shown = Vec::new();
     for inventory in &inventories {
-        let Some(image) = &inventory.image else { continue };
+        let (image, given) = (inventory.image.as_ref(), inventory::shown(&inventory.subject.given));
         let links = LinkModel::new(inventory, matrix.dlopen()?);
         let case = Case {
             offers: Default::default(),
@@ -100,10 +101,10 @@ fn images(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
         };
         is_gpu_stack |= stack::is_gpu_stack(inventory, &matrix)?;
         shown.push(InspectedImage {
-            given: &image.given,
-            platform: image.config.platform.as_deref(),
-            layers: image.layers.len(),
-            command: &image.config.command,
+            given: image.map_or(given, |image| image.given.clone()),
+            platform: image.and_then(|image| image.config.platform.as_deref()),
+            layers: image.map(|image| image.layers.len()),
+            command: image.map_or(&[], |image| &image.config.command),
             python: inventory
                 .pythons
                 .first()

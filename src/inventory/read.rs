@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::image::Image;
 use super::model::Known;
+use super::startup::Started;
 use super::subject::{self, Subject, SubjectKind};
 use super::walk::{self, Candidate, Start, Walked};
 use super::{
@@ -36,7 +37,8 @@ impl Inventory {
         let mut variables = said.variables;
         variables.extend(options.variables.clone());
         let apptainer = subject.kind.is_root() && apptainer::is_there(&root);
-        Ok(Self { apptainer, ..Self::of(subject, root, unpacked, threads, variables, &said.command) })
+        let started = Started { command: &said.command, folder: None };
+        Ok(Self { apptainer, ..Self::of(subject, root, unpacked, threads, variables, started) })
     }
 
     /// Reads the files of an image; the variables of its configuration come before those of `options`.
@@ -56,7 +58,8 @@ impl Inventory {
         let mut variables = image.config.variables.clone();
         variables.extend(options.variables.clone());
         let threads = parallel::threads(options.jobs);
-        let inventory = Self::of(subject, root, None, threads, variables, &image.config.command);
+        let started = Started { command: &image.config.command, folder: image.config.folder.as_deref() };
+        let inventory = Self::of(subject, root, None, threads, variables, started);
         Self { image: Some(image), apptainer, ..inventory }
     }
 
@@ -66,7 +69,7 @@ impl Inventory {
         unpacked: Option<tempfile::TempDir>,
         threads: usize,
         variables: BTreeMap<String, String>,
-        command: &[String],
+        started: Started<'_>,
     ) -> Self {
         let mut pythons = pythons(&root, &subject);
         let added = startup::folders(&root, &variables);
@@ -79,7 +82,7 @@ impl Inventory {
         };
         if subject.kind.is_root() {
             pythons = python::of_marks(&root, &walked.marks);
-            startup::order(&root, &mut pythons, command, &variables);
+            startup::order(&root, &mut pythons, started, &variables);
             startup::import_from(&root, &mut pythons, &added);
         }
         let mut troubles = walked.troubles;

@@ -6,6 +6,15 @@ use std::path::{Path, PathBuf};
 
 use super::{PythonEnvironment, PythonKind, Root, python, walk};
 
+/// What a container is started with.
+#[derive(Clone, Copy)]
+pub(super) struct Started<'a> {
+    /// The program and its arguments.
+    pub(super) command: &'a [String],
+    /// The folder that it is started in; absent where that is not known.
+    pub(super) folder: Option<&'a Path>,
+}
+
 /// The folders of `PYTHONPATH` that are there, in its order, without links. Python takes others from the folder that it
 /// is started in, which is not known.
 pub(super) fn folders(root: &Root, variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
@@ -47,26 +56,29 @@ pub(super) fn import_from(root: &Root, pythons: &mut Vec<PythonEnvironment>, fol
 pub(super) fn order(
     root: &Root,
     pythons: &mut [PythonEnvironment],
-    command: &[String],
+    started: Started<'_>,
     variables: &BTreeMap<String, String>,
 ) {
     let path = || listed(variables, "PATH");
     let on_path = |name: &str| path().map(|folder| folder.join(name)).find(|file| root.is_file(file));
     let is_own = |at: &usize| pythons[*at].kind != PythonKind::Base;
     // What a shell is to do is one word of the command.
-    let words = command.iter().flat_map(|word| word.split_whitespace());
+    let words = started.command.iter().flat_map(|word| word.split_whitespace());
     let named = words.filter_map(|word| {
-        let file = if word.starts_with('/') { PathBuf::from(word) } else { on_path(word)? };
+        let file = match word.contains('/') {
+            true => started.folder.unwrap_or(Path::new("/")).join(word),
+            false => on_path(word)?,
+        };
         let found = environment(root, pythons, &file)?;
         (is_python(&file) || is_own(&found)).then_some(found)
     });
-    let started = || {
+    let usual = || {
         let file = path().find_map(|folder| {
             ["python3", "python"].iter().map(|name| folder.join(name)).find(|file| root.is_file(file))
         });
         environment(root, pythons, &file?).filter(is_own)
     };
-    let first = { named }.next().or_else(started);
+    let first = { named }.next().or_else(usual);
     if let Some(first) = first {
         pythons[..=first].rotate_right(1);
     }

@@ -34,6 +34,11 @@ impl PackageFile {
         self.system_cudnn.iter().any(|row| row.packages.contains(name) && with(row) && without(row))
     }
 
+    /// Whether a package brings a library, known by its content, for itself alone.
+    pub fn is_private(&self, name: &PackageName, library: &str) -> bool {
+        self.private.iter().any(|row| row.library == library && row.packages.contains(name))
+    }
+
     /// Whether this version of a package does not import with that torch, whatever its METADATA says.
     pub fn is_unfit(&self, name: &str, version: &Pep440, torch: &Pep440) -> bool {
         let fits = |row: &UnfitRow| row.versions.contains(version) && row.torch.contains(torch);

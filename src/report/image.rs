@@ -1,4 +1,4 @@
-//! What `gpulock inspect image:FILE` shows of an image, as text and as JSON (`gpulock.inspect/1`).
+//! What `gpulock inspect image:FILE` shows of an image or an environment, as text and as JSON (`gpulock.inspect/1`).
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ use crate::version::Capability;
 /// An image and what it demands.
 pub struct InspectedImage<'i> {
     /// As the user named it.
-    pub given: &'i str,
+    pub given: String,
     /// `linux/amd64`, where it says so.
     pub platform: Option<&'i str>,
-    /// Number of layers.
-    pub layers: usize,
+    /// Number of layers; absent where it is a folder.
+    pub layers: Option<usize>,
     /// The program that a container of it starts, with its arguments.
     pub command: &'i [String],
     /// The Python that is judged: its prefix and its version; absent where there is none.
@@ -40,7 +40,7 @@ pub fn json(images: &[InspectedImage<'_>]) -> String {
 struct ImageJson<'i> {
     path: &'i str,
     platform: Option<&'i str>,
-    layers: usize,
+    layers: Option<usize>,
     command: &'i [String],
     python: Option<PythonJson<'i>>,
     stack: &'i [String],
@@ -89,7 +89,7 @@ impl<'i> ImageJson<'i> {
             branches: &one.branches,
         };
         Self {
-            path: image.given,
+            path: &image.given,
             platform: image.platform,
             layers: image.layers,
             command: image.command,
@@ -117,14 +117,14 @@ pub fn human(images: &[InspectedImage<'_>]) -> String {
 
 fn block(image: &InspectedImage<'_>) -> String {
     let answer = &image.answer;
-    let mut text = format!("{}\n", printable(image.given));
+    let mut text = format!("{}\n", printable(&image.given));
     let mut line = |name: &str, value: String| {
         if !value.is_empty() {
             let _ = writeln!(text, "  {name:<12} {}", printable(&value).replace(['\n', '\t'], " "));
         }
     };
-    let layers = format!("{} {}", image.layers, if image.layers == 1 { "layer" } else { "layers" });
-    line("image", image.platform.map(str::to_owned).into_iter().chain([layers]).collect::<Vec<_>>().join(", "));
+    let layers = image.layers.map(|layers| format!("{layers} {}", if layers == 1 { "layer" } else { "layers" }));
+    line("image", image.platform.map(str::to_owned).into_iter().chain(layers).collect::<Vec<_>>().join(", "));
     line("starts", image.command.join(" "));
     let python = image.python.as_ref().map(|(prefix, version)| match version {
         Some(version) => format!("{version} of {prefix}"),

@@ -28,7 +28,7 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
         if at >= context.lazy && known.is_none() {
             continue;
         }
-        let Some(own) = own(case, &load.library) else { continue };
+        let Some(own) = own(case, &load.library)? else { continue };
         match known {
             Some(known) => folders[known].1.push((load, own)),
             None => folders.push((folder, vec![(load, own)])),

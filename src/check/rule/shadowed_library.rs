@@ -24,7 +24,7 @@ fn run<'a>(case: &Case<'a>, claims: &mut Claims<'a>) -> Result<Outcome, Failure>
         if !outside || told || load.library.package.is_some() || !seen.insert(load.library.inode) {
             continue;
         }
-        let Some(own) = own(case, &load.library) else { continue };
+        let Some(own) = own(case, &load.library)? else { continue };
         let folder = load.path.parent().map_or(String::new(), |folder| folder.display().to_string());
         match folders.iter_mut().find(|(known, _)| *known == folder) {
             Some((_, taken)) => taken.push((load, own)),
@@ -53,21 +53,25 @@ pub(super) fn lacks(symptom: &Symptom<'_>, foreign: &Library, own: &Library) -> 
 }
 
 /// The library of an installed package that has the same name: what was meant. A process may not have loaded it.
-pub(super) fn own(case: &Case<'_>, foreign: &Library) -> Option<Arc<Library>> {
-    let identity = stack::identity(foreign)?;
-    let soname = foreign.object.as_ref().ok()?.soname.as_deref()?;
+pub(super) fn own(case: &Case<'_>, foreign: &Library) -> Result<Option<Arc<Library>>, Failure> {
+    let Some(identity) = stack::identity(foreign) else { return Ok(None) };
+    let Some(soname) = foreign.object.as_ref().ok().and_then(|object| object.soname.as_deref()) else {
+        return Ok(None);
+    };
+    let packages = case.matrix.package()?;
     let is_it = |library: &Arc<Library>| {
-        library.package.is_some()
+        stack::package(case.inventory, library)
+            .is_some_and(|package| !packages.is_private(&package.name, identity.library))
             && library.inode != foreign.inode
             && library.path.file_name().is_some_and(|name| name == soname)
             && stack::identity(library).is_some_and(|own| own.library == identity.library)
     };
     if case.inventory.process.is_none() {
-        return case.inventory.libraries().iter().find(|library| is_it(library)).cloned();
+        return Ok(case.inventory.libraries().iter().find(|library| is_it(library)).cloned());
     }
     let files = case.inventory.packages.iter().flat_map(|package| &package.files);
     let mut named = files.filter(|file| file.path.file_name().is_some_and(|name| name == soname));
-    named.find_map(|file| case.inventory.at(&file.path).filter(is_it))
+    Ok(named.find_map(|file| case.inventory.at(&file.path).filter(is_it)))
 }
 
 pub(super) fn finding(

@@ -2,6 +2,7 @@
 //! (OCI image specification, "Image Configuration"; Docker's is the same).
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -12,6 +13,8 @@ pub struct Config {
     pub variables: BTreeMap<String, String>,
     /// The program that a container is started with, and its arguments: the entry point, then the command.
     pub command: Vec<String>,
+    /// The folder that it is started in, where that is said.
+    pub folder: Option<PathBuf>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// `linux/amd64`.
@@ -43,6 +46,8 @@ struct Start {
     entrypoint: Vec<String>,
     #[serde(rename = "Cmd", deserialize_with = "words")]
     cmd: Vec<String>,
+    #[serde(rename = "WorkingDir")]
+    folder: Option<PathBuf>,
     #[serde(rename = "Labels", deserialize_with = "or_default")]
     labels: BTreeMap<String, String>,
 }
@@ -93,6 +98,7 @@ impl Config {
         Ok(Self {
             variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             command: json.config.entrypoint.into_iter().chain(json.config.cmd).collect(),
+            folder: json.config.folder.filter(|folder| folder.is_absolute()),
             labels: json.config.labels,
             platform: json.os.zip(json.architecture).map(|(os, architecture)| format!("{os}/{architecture}")),
             diff_ids: json.rootfs.diff_ids,

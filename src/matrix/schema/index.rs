@@ -38,6 +38,9 @@ pub struct PackageFile {
     /// Packages that load the cuDNN of the system.
     #[serde(default)]
     pub system_cudnn: Vec<SystemCudnnRow>,
+    /// Libraries that packages bring for themselves alone.
+    #[serde(default)]
+    pub private: Vec<PrivateRow>,
     /// Where it is from.
     pub source: String,
     /// When that was read.
@@ -56,6 +59,20 @@ pub struct SystemCudnnRow {
     /// Extras with which they bring a cuDNN.
     #[serde(default)]
     pub without: Vec<PackageName>,
+    /// Where it is from.
+    pub source: String,
+    /// When that was read.
+    pub retrieved: String,
+}
+
+/// A library that packages bring for themselves alone, and open by its path.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PrivateRow {
+    /// The packages.
+    pub packages: Vec<PackageName>,
+    /// The library, as it is known by its content: `cupti`.
+    pub library: String,
     /// Where it is from.
     pub source: String,
     /// When that was read.

@@ -33,7 +33,8 @@ pub use image::{
     OsRow, PythonImageFile, PythonImageRow, TorchImageRow, UvRow,
 };
 pub use index::{
-    CudaDigits, IndexFile, IndexRow, PackageFile, SameCudaRow, SnapshotFile, SnapshotPackages, SystemCudnnRow, UnfitRow,
+    CudaDigits, IndexFile, IndexRow, PackageFile, PrivateRow, SameCudaRow, SnapshotFile, SnapshotPackages,
+    SystemCudnnRow, UnfitRow,
 };
 pub use message::{AnswerRow, ComponentRow, ExitRow, MessageFile, ToolRow, UnknownRow};
 pub use pci::{ChipRow, ModulesRow, OpenModules, PciFile};

@@ -2,7 +2,10 @@
 
 use gpulock::diag::Severity;
 
-use super::venv::{NCCL, TORCH_PATH, Venv, assert_error, assert_finding, assert_quiet, nccl, the_problem, torch_cuda};
+use super::venv::{
+    NCCL, TORCH_PATH, Venv, assert_error, assert_finding, assert_quiet, nccl, the_finding, the_problem, torch_cuda,
+    words,
+};
 use crate::link::fixture::Elf;
 
 const CODE: &str = "shadowed-library";
@@ -50,6 +53,22 @@ fn what_another_rule_names_is_left_to_it() {
 fn stays_quiet() {
     let (venv, _) = with_foreign_nccl(22005, &torch_cuda().rpath(TORCH_PATH));
     assert_quiet(&venv.check(), CODE);
+}
+
+/// What a package brings for itself alone stands in for nothing: torch that was built on a system has no cupti of a package.
+#[test]
+fn a_private_copy_is_not_what_was_meant() {
+    let mut venv = Venv::with_torch();
+    venv.put("torch/lib/libtorch_cuda.so", &torch_cuda().needed(&["libcupti.so.12"]).rpath(TORCH_PATH));
+    let cupti = Elf::library("libcupti.so.12");
+    let own = "triton/backends/nvidia/lib/cupti/libcupti.so.12";
+    venv.install("triton", "3.4.0", &[], &[(own, cupti.clone())]);
+    let folder = venv.beside("usr/local/cuda/lib64/libcupti.so.12", &cupti);
+    venv.set("LD_LIBRARY_PATH", &folder);
+    assert_quiet(&venv.check(), CODE);
+    let own = "nvidia/cuda_cupti/lib/libcupti.so.12";
+    venv.install("nvidia-cuda-cupti-cu12", "12.8.90", &[], &[(own, cupti)]);
+    assert!(words(the_finding(&venv.check(), CODE)).contains(own));
 }
 
 /// Of a process that has not opened it yet.

@@ -59,6 +59,21 @@ fn the_one_that_is_started_comes_first() {
     }
 }
 
+/// As `CMD [".venv/bin/python", ..]` is looked for.
+#[test]
+fn a_program_below_the_folder_that_it_is_started_in() {
+    for (word, folder, first) in [
+        ("bin/python", json!("/opt/b"), "/opt/b"),
+        ("./bin/torchrun", json!("/opt/b/"), "/opt/b"),
+        ("../b/bin/python", json!("/opt/a"), "/opt/b"),
+        ("opt/b/bin/python", json!(null), "/opt/b"),
+        ("bin/python", json!(""), "/opt/a"),
+    ] {
+        let inventory = read(&system(), json!({"Cmd": [word], "WorkingDir": folder, "Env": ["PATH=/usr/bin"]}));
+        assert_eq!(inventory.pythons[0].prefix, Path::new(first), "{word} {folder}");
+    }
+}
+
 #[test]
 fn pythonpath_is_imported_from() {
     let module = Elf::library("").bytes();

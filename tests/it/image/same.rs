@@ -92,6 +92,20 @@ fn the_same_verdict_however_it_is_packed() {
     assert!(shown.contains("  driver       560 or later\n"), "{shown}");
     assert!(shown.contains("NVIDIA_REQUIRE_DRIVER asks for driver>=560 (driver 560)"), "{shown}");
     assert_eq!(json["images"][0]["driver"]["least"], "525.60.13");
+    // Of the folder that it was made of.
+    let folder = place.run(&["inspect", "root"]).code(0).out;
+    let below = |shown: &str| {
+        shown
+            .lines()
+            .filter(|line| line.starts_with("  holds") || line.contains("driver "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(below(&folder), below(&place.run(&["inspect", "oci:gzip"]).code(0).out));
+    assert!(folder.starts_with("root\n  Python       3.11 of /opt/venv\n  holds        torch 2.8.0"), "{folder}");
+    let json = place.run(&["inspect", "root", "--format", "json"]).code(0).json();
+    assert_eq!((&json["images"][0]["path"], &json["images"][0]["layers"]), (&json!("root"), &json!(null)));
+    place.run(&["inspect", "root/etc"]).code(2).says(&["error[not-a-subject]", "root/etc is not an environment"]);
     place.run(&["verify", "image:saved.tar:other"]).code(2).says(&["there is no image other in it, only made:latest"]);
     place.run(&["verify", "image:none.tar"]).code(2).says(&["error[cannot-read]", "image:none.tar"]);
     place.run(&["verify", "registry:"]).code(2).says(&["error[not-a-subject]", "registry: names no image"]);
