@@ -189,6 +189,7 @@ fn cuda_image(tag: &str, place: Evidence, system: &mut System<'_>, found: &mut F
             let why = "wheels bring their own CUDA, so only the family is asked for";
             found.understood(place.clone(), format!("[stack] cuda = \"{major}\": {why}"));
             found.stack.cuda = Some(cuda);
+            found.cuda_of_base = Some(place.clone());
         }
         Ok(_) => {}
         Err(_) => {
@@ -196,8 +197,8 @@ fn cuda_image(tag: &str, place: Evidence, system: &mut System<'_>, found: &mut F
         }
     }
     for part in &parts[1..] {
-        if let Some(version) = part.strip_prefix("cudnn") {
-            cudnn(version, &place, found);
+        if part.starts_with("cudnn") {
+            found.understood(place.clone(), format!("`{part}` is left out: torch's wheels bring their own cuDNN"));
             continue;
         }
         let key = match *part {

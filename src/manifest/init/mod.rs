@@ -11,7 +11,7 @@ use crate::version::pep440::{self, VersionSpecifier, local_label};
 use crate::version::{Constraint, Driver, Glibc, Specifiers};
 
 use super::model::{Ask, Index, Manifest, PythonAsk, Stack, Target};
-use super::value::{parse_cudnn, parse_nccl, parse_variant};
+use super::value::{parse_cuda, parse_cudnn, parse_nccl, parse_variant};
 use super::write::specifiers as written;
 
 pub use requirements::includes;
@@ -94,6 +94,8 @@ struct Findings {
     env: std::collections::BTreeMap<String, String>,
     gpus: Vec<String>,
     platform: Option<Platform>,
+    /// Where the CUDA is from, if it is that of a base image.
+    cuda_of_base: Option<Evidence>,
     notes: Vec<Diagnostic>,
 }
 
@@ -234,7 +236,25 @@ impl Findings {
         self.stack.python = Some(ask);
     }
 
-    fn propose(self, machines: &Machines) -> Proposal {
+    /// Wheels of one CUDA on a base image of another family bring what they need: the label counts.
+    fn one_cuda(&mut self) {
+        let Some(variant) = &self.stack.variant else { return };
+        let labelled = parse_cuda(variant).ok();
+        let labelled = labelled.as_ref().and_then(|one| one.exact());
+        let contradicted = self.stack.cuda.as_ref().zip(labelled).is_some_and(|(cuda, label)| !cuda.allows(label));
+        if let Some(place) = self.cuda_of_base.take().filter(|_| contradicted) {
+            let message = format!("`cuda` of the image is left out again: the wheels are {variant}");
+            self.stack.cuda = None;
+            self.not_understood(
+                place,
+                message,
+                "what is compiled there for torch needs its CUDA: name an image of that",
+            );
+        }
+    }
+
+    fn propose(mut self, machines: &Machines) -> Proposal {
+        self.one_cuda();
         let python = machines.python.map(PythonAsk::Exact);
         let stack = Stack { python: self.stack.python.or(python), ..self.stack };
         let target = Target {

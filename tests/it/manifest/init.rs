@@ -82,7 +82,6 @@ RUN pip3 install -e . ./wheels/x.whl "transformers==$HF"
             "torch = \"==2.3.0\"",
             "torchvision = \">=0.18\"",
             "cuda = \"12\"",
-            "cudnn = \"8\"",
             "variant = \"cu121\"",
             "[packages]",
             "numpy = \"<2\"",
@@ -104,6 +103,22 @@ RUN pip3 install -e . ./wheels/x.whl "transformers==$HF"
     ];
     assert_eq!(warnings(&proposal), expected);
     assert!(parse(&render(&proposal.manifest), "gpulock.toml").is_ok());
+}
+
+/// Wheels of one CUDA on an image of another: what is asked for is what pip installs today.
+#[test]
+fn wheels_of_another_cuda_than_the_image() {
+    let found = |image: &str, label: &str| {
+        from_dockerfile(&format!(
+            "FROM nvidia/cuda:{image}\nRUN pip install torch --index-url https://torch.invalid/whl/{label}\n"
+        ))
+    };
+    let other = found("13.0.1-cudnn-devel-ubuntu22.04", "cu126");
+    assert_eq!(lines(&other)[..4], ["[stack]", "torch = \"*\"", "variant = \"cu126\"", "[target.default]"]);
+    assert_eq!(warnings(&other), [(1, "`cuda` of the image is left out again: the wheels are cu126")]);
+    let same = found("12.4.1-cudnn8-devel-ubuntu22.04", "cu126");
+    assert_eq!(lines(&same)[..4], ["[stack]", "torch = \"*\"", "cuda = \"12\"", "variant = \"cu126\""]);
+    assert_eq!(warnings(&same), []);
 }
 
 #[test]
@@ -138,7 +153,7 @@ fn the_python_of_the_system() {
     let cuda = |rest: &str| lines(&from_dockerfile(&format!("FROM nvidia/cuda:{rest}")));
     let apt = "RUN apt-get update && apt-get install -y git python3-pip && pip3 install torch==2.1.0\n";
     let found = cuda(&format!("12.1.1-cudnn8-devel-ubuntu22.04\n{apt}"));
-    let stack = ["[stack]", "python = \"3.10\"", "torch = \"==2.1.0\"", "cuda = \"12\"", "cudnn = \"8\""];
+    let stack = ["[stack]", "python = \"3.10\"", "torch = \"==2.1.0\"", "cuda = \"12\"", "[target.default]"];
     assert_eq!(found[..5], stack, "{found:#?}");
     // What is installed beside it, or by another tool, wins.
     let other = cuda(&format!("12.1.1-base-ubuntu22.04\n{apt}RUN apt-get install -y python3.12\n"));
