@@ -88,7 +88,8 @@ pub fn judge(question: &Question<'_>, processes: Processes) -> Result<Judged, Fa
         let of = if count == 1 { "1 process of another user" } else { &format!("{count} processes of other users") };
         let message = format!("{of} may not be read: left out");
         let note = Diagnostic::note("cannot-read", message, Evidence::observed("/proc", "permission denied"));
-        all.warnings.push(note.fix("sudo gpulock verify --all"));
+        let is_root = rustix::process::geteuid().is_root();
+        all.warnings.push(note.fix(process::with_rights("gpulock verify --all", is_root)));
     }
     Ok(all)
 }

@@ -281,6 +281,15 @@ fn variables<'t>(entries: impl Iterator<Item = &'t [u8]>) -> BTreeMap<String, St
     entries.filter_map(|entry| entry.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
+/// How to run a command that reads other processes (proc_pid_maps(5): who may trace one with ptrace(2)).
+pub fn with_rights(command: &str, is_root: bool) -> String {
+    match is_root {
+        // Containers take it from root.
+        true => format!("{command}, with the capability SYS_PTRACE or outside of this container"),
+        false => format!("sudo {command}"),
+    }
+}
+
 fn unread(pid: u32, error: &io::Error) -> Failure {
     const ENDED: i32 = 3;
     let gone = error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENDED);
@@ -293,9 +302,21 @@ fn unread(pid: u32, error: &io::Error) -> Failure {
         io::ErrorKind::PermissionDenied => (
             "cannot-read",
             format!("process {pid} may not be read: it is another user's, or protects itself"),
-            format!("sudo gpulock verify pid:{pid}"),
+            with_rights(&format!("gpulock verify pid:{pid}"), rustix::process::geteuid().is_root()),
         ),
         _ => ("cannot-read", format!("process {pid} cannot be read"), "`ps -e` lists the processes".to_owned()),
     };
     refuse(code, message, format!("/proc/{pid}"), error.to_string(), fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Root itself gets no advice to become root.
+    #[test]
+    fn who_may_read_another_process() {
+        assert_eq!(with_rights("gpulock verify --all", false), "sudo gpulock verify --all");
+        assert!(!with_rights("gpulock verify --all", true).contains("sudo"));
+    }
 }
