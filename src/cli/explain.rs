@@ -4,18 +4,18 @@ use std::io::Read;
 
 use clap::Args as ClapArgs;
 
-use super::{Answer, Globals, output};
-use crate::check;
+use super::{Answer, Form, Globals, output};
+use crate::check::{self, Page};
 use crate::diag::{Diagnostic, Evidence, Failure, did_you_mean};
 use crate::matrix::{number, own_status};
-use crate::report::message;
+use crate::report::message::Explained;
 
 /// Flags of `gpulock explain`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// The code of a finding or an error (gpu-code-missing, usage), a status by number or name (209, CUDNN_STATUS_NOT_SUPPORTED), an exit
     /// status, or a message; `-` reads one from standard input; all codes when left out
-    #[arg(value_name = "WHAT", allow_hyphen_values = true)]
+    #[arg(value_name = "WHAT", allow_negative_numbers = true)]
     what: Vec<String>,
 }
 
@@ -30,46 +30,47 @@ const MOST_WORDS: usize = 6;
 /// # Errors
 /// Nothing of that name and nothing that is known, input that cannot be read, output that cannot be written.
 pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
-    let text = match &args.what[..] {
-        [] => {
-            output::write(globals, &list())?;
+    let pages = check::pages();
+    let explained = match &args.what[..] {
+        [] if globals.form() == Form::Human => {
+            output::write(globals, &list(&pages))?;
             return Ok(Answer::Yes);
         }
-        [one] if one == "-" => from_stdin()?,
-        words => words.join(" "),
+        [] => Explained::of_pages(pages.iter().map(|page| page.text)),
+        [one] if one == "-" => explained(&from_stdin()?, &pages, globals)?,
+        words => explained(&words.join(" "), &pages, globals)?,
     };
-    let pages = check::pages();
-    if let Some(page) = pages.iter().find(|page| page.code == text) {
-        output::write(globals, page.text)?;
-        return Ok(Answer::Yes);
+    match globals.form() {
+        Form::Human => output::write(globals, &explained.human())?,
+        Form::Json => output::write(globals, &explained.json())?,
     }
-    if let Some(page) = check::message(&text) {
-        output::write(globals, &format!("{}\n", page.trim_end()))?;
-        return Ok(Answer::Yes);
+    Ok(Answer::Yes)
+}
+
+fn explained(text: &str, pages: &[Page], globals: &Globals) -> Result<Explained, Failure> {
+    if let Some(page) = pages.iter().find(|page| page.code == text) {
+        return Ok(Explained::of_pages([page.text]));
+    }
+    if let Some(page) = check::message(text) {
+        return Ok(Explained::of_pages([page]));
     }
     let matrix = globals.matrix()?;
     let facts = matrix.message()?;
-    let meanings = facts.meanings(&text);
+    let meanings = facts.meanings(text);
     if !meanings.is_empty() {
-        output::write(globals, &message::pages(&meanings))?;
-        return Ok(Answer::Yes);
+        return Ok(Explained::of_meanings(&meanings));
     }
-    if let Some(status) = own_status(&text) {
-        output::write(globals, &message::own_exit(status))?;
-        return Ok(Answer::Yes);
+    if let Some(status) = own_status(text) {
+        return Ok(Explained::own_exit(status));
     }
-    let number = number(&text).or_else(|| facts.stray(&text));
+    let number = number(text).or_else(|| facts.stray(text));
     match number.map(|number| (number, facts.meanings(&number.to_string()))) {
-        Some((number, meanings)) if meanings.is_empty() => {
-            output::write(globals, &message::unknown(number, facts))?;
-            Ok(Answer::Yes)
-        }
+        Some((number, meanings)) if meanings.is_empty() => Ok(Explained::unknown(number, facts)),
         // In a longer text it is that of a program that is not known here.
         Some((number, meanings)) if text.split_whitespace().count() <= MOST_WORDS => {
-            output::write(globals, &message::of_any(number, &meanings))?;
-            Ok(Answer::Yes)
+            Ok(Explained::of_any(number, &meanings))
         }
-        _ => Err(not_known(&text, &pages)),
+        _ => Err(not_known(text, pages)),
     }
 }
 
@@ -82,7 +83,7 @@ fn from_stdin() -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn not_known(text: &str, pages: &[check::Page]) -> Failure {
+fn not_known(text: &str, pages: &[Page]) -> Failure {
     let first = text.lines().next().unwrap_or_default();
     if first.contains(' ') {
         let evidence = Evidence::observed("command line", first.to_owned());
@@ -102,8 +103,7 @@ fn not_known(text: &str, pages: &[check::Page]) -> Failure {
 }
 
 /// Each rule with the first sentence of its page.
-fn list() -> String {
-    let pages = check::pages();
+fn list(pages: &[Page]) -> String {
     let widest = pages.iter().map(|page| page.code.len()).max().unwrap_or(0);
     pages.iter().map(|page| format!("{:widest$}  {}\n", page.code, page.summary())).collect()
 }

@@ -1,29 +1,94 @@
-//! What is known of a message that somebody pasted, as pages like those of the rules.
+//! What `gpulock explain` says: pages of rules, and of what is known of a message that somebody pasted; as text for people and
+//! as `gpulock.explain/1` for programs.
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
+use super::json;
 use crate::matrix::Meaning;
 use crate::matrix::schema::{AnswerRow, MessageFile};
 
 /// More are counted and left out: a number that several libraries have.
 const MOST: usize = 6;
 
-/// One page for each meaning.
-pub fn pages(meanings: &[Meaning<'_>]) -> String {
-    let mut pages: Vec<String> = meanings.iter().take(MOST).map(page).collect();
-    if let Some(more) = meanings.len().checked_sub(MOST).filter(|more| *more > 0) {
-        pages.push(format!("{more} more; name the library with the number: `gpulock explain cuBLAS status 1`\n"));
+/// Pages, and what is said before them.
+#[derive(Debug)]
+pub struct Explained {
+    remarks: Vec<String>,
+    pages: Vec<Page>,
+}
+
+/// A page, in Markdown.
+#[derive(Debug, Serialize)]
+struct Page {
+    title: String,
+    text: String,
+}
+
+impl Explained {
+    /// Pages in Markdown, each with its title in the first line.
+    pub fn of_pages<'p>(pages: impl IntoIterator<Item = &'p str>) -> Self {
+        Self { remarks: Vec::new(), pages: pages.into_iter().map(Page::of).collect() }
     }
-    pages.join("\n")
+
+    /// One page for each meaning.
+    pub fn of_meanings(meanings: &[Meaning<'_>]) -> Self {
+        let pages: Vec<String> = meanings.iter().take(MOST).map(page).collect();
+        let mut explained = Self::of_pages(pages.iter().map(String::as_str));
+        if meanings.len() > MOST {
+            explained.remarks.push(format!(
+                "These are {MOST} of {}; name the library with the number: `gpulock explain cuBLAS status 1`",
+                meanings.len()
+            ));
+        }
+        explained
+    }
+
+    /// What a number may be of which it is not said whose it is.
+    pub fn of_any(number: u32, meanings: &[Meaning<'_>]) -> Self {
+        let mut explained = Self::of_meanings(meanings);
+        explained.remarks.insert(0, format!("It is not said which library {number} is of. These have it:"));
+        explained
+    }
+
+    /// A status that a program ended with by its own choice.
+    pub fn own_exit(status: i64) -> Self {
+        Self::of_pages([&*own_exit(status)])
+    }
+
+    /// A number that nobody has, and how to get the real error.
+    pub fn unknown(number: u32, facts: &MessageFile) -> Self {
+        Self::of_pages([&*unknown(number, facts)])
+    }
+
+    /// For people.
+    pub fn human(&self) -> String {
+        let remarks: String = self.remarks.iter().map(|remark| format!("{remark}\n\n")).collect();
+        let pages: Vec<String> = self.pages.iter().map(|page| format!("# {}\n\n{}\n", page.title, page.text)).collect();
+        remarks + &pages.join("\n")
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        #[derive(Serialize)]
+        struct Json<'e> {
+            schema: &'static str,
+            remarks: &'e [String],
+            pages: &'e [Page],
+        }
+        json::text(&Json { schema: "gpulock.explain/1", remarks: &self.remarks, pages: &self.pages })
+    }
 }
 
-/// What a number may be of which it is not said whose it is.
-pub fn of_any(number: u32, meanings: &[Meaning<'_>]) -> String {
-    format!("It is not said which library {number} is of. These have it:\n\n{}", pages(meanings))
+impl Page {
+    fn of(markdown: &str) -> Self {
+        let (title, text) = markdown.split_once('\n').unwrap_or((markdown, ""));
+        Self { title: title.trim_start_matches("# ").to_owned(), text: text.trim().to_owned() }
+    }
 }
 
-/// A status that a program ended with by its own choice.
-pub fn own_exit(status: i64) -> String {
+fn own_exit(status: i64) -> String {
     format!(
         "# Exit status {status}\n\nThe program chose this status itself, and it says no more than that something failed: \
          Python ends with 1 after an exception that nobody caught. A death by a signal is 128 and its number, or the \
@@ -33,8 +98,7 @@ pub fn own_exit(status: i64) -> String {
     )
 }
 
-/// A number that nobody has, and how to get the real error.
-pub fn unknown(number: u32, facts: &MessageFile) -> String {
+fn unknown(number: u32, facts: &MessageFile) -> String {
     let names: Vec<&str> = facts.components.iter().map(|row| row.name.as_str()).collect();
     let mut text = format!(
         "# {number}\n\nNo component defines {number}: it is no status of {}, and no exit status of a process that is known \

@@ -14,7 +14,7 @@ pub struct Schema {
 }
 
 /// All schemas.
-pub const ALL: [Schema; 9] = [
+pub const ALL: [Schema; 10] = [
     Schema {
         name: "manifest",
         about: "gpulock.toml, or [tool.gpulock] of pyproject.toml",
@@ -50,6 +50,11 @@ pub const ALL: [Schema; 9] = [
         name: "diff",
         about: "gpulock.diff/1: what moved between two locks",
         text: include_str!("schema/diff.json"),
+    },
+    Schema {
+        name: "explain",
+        about: "gpulock.explain/1: what `explain` knows of a code or a message",
+        text: include_str!("schema/explain.json"),
     },
     Schema {
         name: "written",

@@ -39,7 +39,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     ("walkdir", &["cli"]),
     ("signal_hook", &["cli"]),
-    ("rustix", &["cli"]),
+    ("rustix", &["cli", "inventory"]),
 ];
 
 /// Modules that may touch the outside; of `matrix` only one file.

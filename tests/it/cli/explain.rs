@@ -1,6 +1,6 @@
 //! `gpulock explain` of what people paste.
 
-use gpulock::check::pages;
+use gpulock::check::pages as check_pages;
 use gpulock::matrix::Matrix;
 
 use super::program::Place;
@@ -116,6 +116,33 @@ fn what_people_paste() {
     assert!(said.contains("enough free memory") || said.contains("cudaErrorMemoryAllocation"), "{said}");
 }
 
+/// For programs: the same pages, and all rules where none is asked for; options may stand behind the message.
+#[test]
+fn pages_for_programs() {
+    let place = Place::empty();
+    let pages = |arguments: &[&str]| {
+        let json = place.run(&[&["explain"], arguments, &["--format", "json"]].concat()).code(0).json();
+        assert_eq!(json["schema"], "gpulock.explain/1");
+        let remarks = json["remarks"].as_array().unwrap().len();
+        (remarks, json["pages"].as_array().unwrap().clone())
+    };
+    let (remarks, rule) = pages(&["gpu-code-missing"]);
+    assert_eq!((remarks, rule.len(), &rule[0]["title"]), (0, 1, &"gpu-code-missing".into()));
+    let text = rule[0]["text"].as_str().unwrap();
+    let human = place.run(&["explain", "gpu-code-missing"]).code(0).out;
+    assert_eq!(human, format!("# gpu-code-missing\n\n{text}\n"));
+    let (remarks, any) = pages(&["error", "code", "35"]);
+    assert_eq!((remarks, &any[0]["title"]), (1, &"CUDA 35: cudaErrorInsufficientDriver".into()));
+    let (remarks, many) = pages(&["1"]);
+    assert_eq!((remarks, many.len()), (1, 6));
+    assert_eq!(pages(&["-9"]).1[0]["title"], "Exit status 137 (SIGKILL)");
+    let all = pages(&[]).1;
+    assert_eq!(all.len(), check_pages().len());
+    assert!(check_pages().iter().zip(&all).all(|(page, said)| said["title"] == page.code));
+    let ran = place.run(&["explain", "the cat sat on the mat", "--format", "json"]).code(2);
+    assert_eq!(ran.json()["errors"][0]["code"], "message-unknown");
+}
+
 /// Of several pages the one that says most comes first.
 #[test]
 fn the_nearest_page_comes_first() {
@@ -192,7 +219,7 @@ fn answers_name_rules_that_are() {
     let matrix = Matrix::embedded();
     for answer in &matrix.message().unwrap().answers {
         if let Some(code) = &answer.rule {
-            assert!(pages().iter().any(|page| page.code == code), "{}: no rule {code}", answer.title);
+            assert!(check_pages().iter().any(|page| page.code == code), "{}: no rule {code}", answer.title);
         }
     }
 }

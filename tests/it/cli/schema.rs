@@ -56,6 +56,7 @@ fn results_have_their_form() {
     let image = Place::with(&format!("{GOOD}[image]\nflavor = 'devel'\nos = 'ubuntu22.04'\n[env]\nA = 'b'\n"));
     holds("lock", &image.run(&["resolve", "--offline", "--format", "json"]).code(0).json());
     holds("why", &place.run(&["why", "torch", "--offline", "--format", "json"]).code(0).json());
+    holds("explain", &place.run(&["explain", "35", "--format", "json"]).code(0).json());
     let ask = ["--offline", "--format", "json", "--lock", "x.lock"];
     let one_off = |more: &[&str]| Place::empty().run(&[&["resolve"], &ask[..], more].concat());
     holds("lock", &one_off(&["--allow-pending", "--gpu", "V100", "--driver", "580.65.06"]).code(0).json());
