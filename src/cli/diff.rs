@@ -41,8 +41,8 @@ pub fn run(args: &Args, globals: &Globals) -> Result<Answer, Failure> {
     Ok(if args.exit_code && !found.is_empty() { Answer::No } else { Answer::Yes })
 }
 
-/// A lock: a file, none (`/dev/null`), standard input, or a pipe that a shell gives (`<(git show main:gpulock.lock)`), which this process has open.
-/// A named pipe may wait for its writer without end, and is refused as any other command refuses it.
+/// A lock: a file, none (`/dev/null`), standard input, or a pipe that a shell gives (`<(git show main:gpulock.lock)`), which
+/// this process has open. A named pipe may wait for its writer without end, and is refused as any other command refuses it.
 fn read(path: &Path) -> Result<Lock, Failure> {
     const OPEN: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
     if path == Path::new("-") {

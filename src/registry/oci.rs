@@ -200,20 +200,21 @@ impl Question<'_> {
         let service = parameters.get("service").map(|service| ("service", service.as_str()));
         let scope = parameters.get("scope").map_or(scope.as_str(), String::as_str);
         let asked = service.into_iter().chain([("scope", scope)]);
-        let request = match login.credentials.as_ref().map(|own| (own, own.identity_token())) {
+        let credentials = login.credentials.as_ref();
+        let request = match credentials.and_then(Credentials::identity_token) {
             // As OAuth has it (distribution.github.io/distribution/spec/auth/oauth).
-            Some((_, Some(token))) => {
+            Some(token) => {
                 let with = [("grant_type", "refresh_token"), ("client_id", "gpulock"), ("refresh_token", token)];
                 let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(asked.chain(with)).finish();
                 Request { form: Some(form), ..self.request(&realm) }
             }
-            Some((credentials, None)) => {
-                realm.query_pairs_mut().extend_pairs(asked);
-                self.request(&realm).header(AUTHORIZATION, basic(credentials))
-            }
             None => {
                 realm.query_pairs_mut().extend_pairs(asked);
-                self.request(&realm)
+                let request = self.request(&realm);
+                match credentials {
+                    Some(credentials) => request.header(AUTHORIZATION, basic(credentials)),
+                    None => request,
+                }
             }
         };
         let transport = &self.registries.transport;

@@ -34,8 +34,7 @@ impl Explained {
 
     /// One page for each meaning.
     pub fn of_meanings(meanings: &[Meaning<'_>]) -> Self {
-        let pages: Vec<String> = meanings.iter().take(MOST).map(page).collect();
-        let mut explained = Self::of_pages(pages.iter().map(String::as_str));
+        let mut explained = Self { remarks: Vec::new(), pages: meanings.iter().take(MOST).map(page).collect() };
         if meanings.len() > MOST {
             explained.remarks.push(format!(
                 "These are {MOST} of {}; name the library with the number: `gpulock explain cuBLAS status 1`",
@@ -54,12 +53,12 @@ impl Explained {
 
     /// A status that a program ended with by its own choice.
     pub fn own_exit(status: i64) -> Self {
-        Self::of_pages([&*own_exit(status)])
+        Self { remarks: Vec::new(), pages: vec![own_exit(status)] }
     }
 
     /// A number that nobody has, and how to get the real error.
     pub fn unknown(number: u32, facts: &MessageFile) -> Self {
-        Self::of_pages([&*unknown(number, facts)])
+        Self { remarks: Vec::new(), pages: vec![unknown(number, facts)] }
     }
 
     /// For people.
@@ -88,78 +87,68 @@ impl Page {
     }
 }
 
-fn own_exit(status: i64) -> String {
-    format!(
-        "# Exit status {status}\n\nThe program chose this status itself, and it says no more than that something failed: \
-         Python ends with 1 after an exception that nobody caught. A death by a signal is 128 and its number, or the \
-         number with a minus.\n\nWhat to do: explain the line above it that names the error; of several ranks, the \
-         earliest.\n\nSource: https://docs.python.org/3/library/sys.html#sys.exit; \
-         https://www.gnu.org/software/bash/manual/html_node/Exit-Status.html\n"
-    )
+fn own_exit(status: i64) -> Page {
+    let text = "The program chose this status itself, and it says no more than that something failed: Python ends with 1 after an \
+                exception that nobody caught. A death by a signal is 128 and its number, or the number with a minus.\n\n\
+                What to do: explain the line above it that names the error; of several ranks, the earliest.\n\n\
+                Source: https://docs.python.org/3/library/sys.html#sys.exit; \
+                https://www.gnu.org/software/bash/manual/html_node/Exit-Status.html";
+    Page { title: format!("Exit status {status}"), text: text.to_owned() }
 }
 
-fn unknown(number: u32, facts: &MessageFile) -> String {
+fn unknown(number: u32, facts: &MessageFile) -> Page {
     let names: Vec<&str> = facts.components.iter().map(|row| row.name.as_str()).collect();
-    let mut text = format!(
-        "# {number}\n\nNo component defines {number}: it is no status of {}, and no exit status of a process that is known \
-         here. Somebody passed on a number that is none, or one of another program.\n\nHow to get the real error:\n\n",
-        names.join(", ")
+    let steps: String = facts.unknown.steps.iter().map(|step| format!("- {step}\n")).collect();
+    let text = format!(
+        "No component defines {number}: it is no status of {}, and no exit status of a process that is known here. Somebody \
+         passed on a number that is none, or one of another program.\n\nHow to get the real error:\n\n{steps}\nSource: {}",
+        names.join(", "),
+        facts.unknown.source
     );
-    for step in &facts.unknown.steps {
-        let _ = writeln!(text, "- {step}");
-    }
-    let _ = writeln!(text, "\nSource: {}", facts.unknown.source);
-    text
+    Page { title: number.to_string(), text }
 }
 
-fn page(meaning: &Meaning<'_>) -> String {
-    let mut text = String::new();
+fn page(meaning: &Meaning<'_>) -> Page {
     match meaning {
         Meaning::Status(component, number, answer) => {
             let names = component.statuses.get(&number.to_string()).map(|names| names.join(", ")).unwrap_or_default();
-            let _ = writeln!(text, "# {} {number}: {names}\n", component.name);
-            match answer {
-                Some(answer) => say(&mut text, &format!("{}: ", answer.title), answer),
-                None => {
-                    let _ = writeln!(
-                        text,
-                        "Nothing more is known of it here. CUDA_LAUNCH_BLOCKING=1 shows the call that returns it.\n\nSource: {}",
-                        component.source
-                    );
-                }
-            }
+            let text = match answer {
+                Some(answer) => said(&format!("{}: ", answer.title), answer),
+                None => format!(
+                    "Nothing more is known of it here. CUDA_LAUNCH_BLOCKING=1 shows the call that returns it.\n\nSource: {}",
+                    component.source
+                ),
+            };
+            Page { title: format!("{} {number}: {names}", component.name), text }
         }
-        Meaning::Text(answer) => {
-            let _ = writeln!(text, "# {}\n", answer.title);
-            say(&mut text, "", answer);
-        }
+        Meaning::Text(answer) => Page { title: answer.title.clone(), text: said("", answer) },
         Meaning::Exit(row) => {
             let signal = row.signal.as_ref().map(|signal| format!(" ({signal})")).unwrap_or_default();
-            let _ = writeln!(text, "# Exit status {}{signal}\n\n{}: {}.\n", row.status, row.title, row.cause);
-            rest(&mut text, &row.fix, None, row.command.as_deref(), &row.source);
+            let cause = format!("{}: {}", row.title, row.cause);
+            let text = text(&cause, &row.fix, None, row.command.as_deref(), &row.source);
+            Page { title: format!("Exit status {}{signal}", row.status), text }
         }
         Meaning::Tool(row) => {
-            let _ = writeln!(text, "# {}\n\nGone since {}.\n", row.names.join(", "), row.since);
-            rest(&mut text, &row.instead, None, None, &row.source);
+            let cause = format!("Gone since {}", row.since);
+            Page { title: row.names.join(", "), text: text(&cause, &row.instead, None, None, &row.source) }
         }
     }
-    text
 }
 
-fn say(text: &mut String, before: &str, answer: &AnswerRow) {
-    let _ = writeln!(text, "{}.\n", capital(&format!("{before}{}", answer.cause)));
-    rest(text, &answer.fix, answer.rule.as_deref(), answer.command.as_deref(), &answer.source);
+fn said(before: &str, answer: &AnswerRow) -> String {
+    let cause = capital(&format!("{before}{}", answer.cause));
+    text(&cause, &answer.fix, answer.rule.as_deref(), answer.command.as_deref(), &answer.source)
 }
 
-fn rest(text: &mut String, fix: &str, rule: Option<&str>, command: Option<&str>, source: &str) {
-    let _ = writeln!(text, "What to do: {fix}.\n");
+fn text(cause: &str, fix: &str, rule: Option<&str>, command: Option<&str>, source: &str) -> String {
+    let mut text = format!("{cause}.\n\nWhat to do: {fix}.\n\n");
     if let Some(rule) = rule {
         let _ = writeln!(text, "Rule: {rule} (`gpulock explain {rule}`)");
     }
     if let Some(command) = command {
         let _ = writeln!(text, "Command: `{command}`");
     }
-    let _ = writeln!(text, "Source: {source}");
+    text + "Source: " + source
 }
 
 fn capital(text: &str) -> String {

@@ -38,8 +38,8 @@ pub struct Install {
 }
 
 impl Install {
-    /// Reads a command, which sees `variables`, the nearest first; `None` where it is no `pip install`. `beside` gives the text of a requirements
-    /// file, where it can be read.
+    /// Reads a command, which sees `variables`, the nearest first; `None` where it is no `pip install`. `beside` gives the
+    /// text of a requirements file, where it can be read.
     pub fn read(words: &[Word], variables: [&Variables; 2], beside: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let mut install = Self::default();
         let first = pip_install(words)?;

@@ -103,14 +103,12 @@ fn wrong(context: &Context<'_>, library: &DriverLibrary) -> Option<Diagnostic> {
     let mounted = facts.system.container.fact().is_some()
         && library.path.starts_with(MOUNTED)
         && version.major() > driver.value.major();
-    if !searched && !mounted {
+    // One of exactly the driver's version is the driver's own library.
+    if !searched && !mounted || driver.value == *version {
         return None;
     }
     let other = |gpu: &&super::SeenGpu| matches!(gpu.class, Some(GpuClass::Geforce | GpuClass::Workstation));
-    // One of exactly the driver's version is the driver's own library.
-    let (message, seen) = if driver.value == *version {
-        return None;
-    } else if driver.value > *version {
+    let (message, seen) = if driver.value > *version {
         (
             format!("cuda-compat {version} comes before driver {}, which is newer: CUDA fails with 803", driver.value),
             driver.seen.clone(),

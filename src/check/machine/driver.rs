@@ -11,6 +11,7 @@ use crate::resolve::first_driver;
 use crate::version::Driver;
 
 const LAYER: Layer = Layer::Driver;
+const FABRIC_TOPIC: &str = "fabric manager";
 /// CUDA's own word on a machine whose fabric is not set up.
 const FABRIC_SOURCE: &str = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html";
 
@@ -178,7 +179,6 @@ fn ages(context: &Context<'_>, driver: &Driver) -> Result<Vec<Diagnostic>, Failu
 }
 
 fn fabric(context: &Context<'_>) -> Line {
-    const TOPIC: &str = "fabric manager";
     let facts = context.facts;
     if let Some(line) = registration(context) {
         return line;
@@ -187,7 +187,7 @@ fn fabric(context: &Context<'_>) -> Line {
     match &facts.devices {
         Reading::Is(_) if switches == 0 => return without_switch(context),
         Reading::Is(_) => {}
-        other => return Line::unread(LAYER, TOPIC, other, "the PCI bus is not there"),
+        other => return Line::unread(LAYER, FABRIC_TOPIC, other, "the PCI bus is not there"),
     }
     let Some(daemons) = facts.system.daemons.fact() else {
         let why = format!(
@@ -197,10 +197,10 @@ fn fabric(context: &Context<'_>) -> Line {
                 _ => "no processes are seen",
             }
         );
-        return Line::not_checked(LAYER, TOPIC, why, facts.system.daemons.how());
+        return Line::not_checked(LAYER, FABRIC_TOPIC, why, facts.system.daemons.how());
     };
-    if daemons.value.iter().any(|name| name.starts_with("nv-fabric")) {
-        return Line::ok(LAYER, TOPIC, format!("runs, for {switches} NVSwitches"), facts.system.daemons.how());
+    if has_fabric_manager(&daemons.value) {
+        return Line::ok(LAYER, FABRIC_TOPIC, format!("runs, for {switches} NVSwitches"), facts.system.daemons.how());
     }
     let message = format!(
         "{switches} NVSwitches, and no fabric manager runs: CUDA fails with \"system not yet initialized\" (802)"
@@ -209,12 +209,11 @@ fn fabric(context: &Context<'_>) -> Line {
     let finding = FABRIC.found(message, daemons.seen.clone()).and(Evidence::fact(claim, FABRIC_SOURCE));
     let version = facts.module.version.value().map_or_else(String::new, |version| format!(" of exactly {version}"));
     let fix = format!("install nvidia-fabricmanager{version}, and systemctl enable --now nvidia-fabricmanager");
-    Line::judged(LAYER, TOPIC, "does not run", facts.system.daemons.how(), vec![finding.fix(fix)])
+    Line::judged(LAYER, FABRIC_TOPIC, "does not run", facts.system.daemons.how(), vec![finding.fix(fix)])
 }
 
 /// What the GPUs say of their fabric: each is registered in it before CUDA starts. Absent where they have none.
 fn registration(context: &Context<'_>) -> Option<Line> {
-    const TOPIC: &str = "fabric manager";
     let smi = context.facts.smi.fact()?;
     // A GPU that is divided by MIG has no links.
     let whole = smi.value.gpus.iter().filter(|gpu| gpu.field("mig") != Some("Enabled"));
@@ -222,7 +221,12 @@ fn registration(context: &Context<'_>) -> Option<Line> {
         whole.filter_map(|gpu| Some((gpu.address.as_str(), gpu.field("fabric")?))).collect();
     let how = context.facts.smi.how();
     if !states.is_empty() && states.iter().all(|(_, state)| *state == "Completed") {
-        return Some(Line::ok(LAYER, TOPIC, format!("{} GPUs are registered in their fabric", states.len()), how));
+        return Some(Line::ok(
+            LAYER,
+            FABRIC_TOPIC,
+            format!("{} GPUs are registered in their fabric", states.len()),
+            how,
+        ));
     }
     let (address, state) = *states.iter().find(|(_, state)| ["Not Started", "In Progress"].contains(state))?;
     let message = format!(
@@ -232,28 +236,35 @@ fn registration(context: &Context<'_>) -> Option<Line> {
     let finding = FABRIC.found(message, Evidence::observed(how, format!("fabric state: {state}"))).about(address);
     // Where no NVSwitch is seen (a container, a virtual machine), that there is one is not known.
     let is_switched = context.facts.devices.value().is_some_and(|all| all.iter().any(PciDevice::is_switch))
-        || context.gpus.iter().any(|gpu| gpu.switches_off_bus);
+        || has_switches_off_bus(context);
     let severity = if is_switched { finding.severity } else { Severity::Warning };
     let finding = Diagnostic { severity, ..finding };
     let fix =
         "look at nvidia-fabricmanager on the machine (systemctl status nvidia-fabricmanager), and at what it logs";
-    Some(Line::judged(LAYER, TOPIC, format!("fabric state {state}"), how, vec![finding.fix(fix)]))
+    Some(Line::judged(LAYER, FABRIC_TOPIC, format!("fabric state {state}"), how, vec![finding.fix(fix)]))
 }
 
 /// No NVSwitch on the bus, where those of the fourth generation never are.
 fn without_switch(context: &Context<'_>) -> Line {
-    const TOPIC: &str = "fabric manager";
     let facts = context.facts;
-    let is_there = |gpu: &SeenGpu| gpu.switches_off_bus;
-    if !context.gpus.iter().any(is_there) {
-        return Line::ok(LAYER, TOPIC, "not needed: no NVSwitch on the PCI bus", facts.devices.how());
+    if !has_switches_off_bus(context) {
+        return Line::ok(LAYER, FABRIC_TOPIC, "not needed: no NVSwitch on the PCI bus", facts.devices.how());
     }
-    let runs = |daemons: &Vec<String>| daemons.iter().any(|name| name.starts_with("nv-fabric"));
-    if facts.system.daemons.value().is_some_and(runs) {
-        return Line::ok(LAYER, TOPIC, "runs", facts.system.daemons.how());
+    if facts.system.daemons.value().is_some_and(|daemons| has_fabric_manager(daemons)) {
+        return Line::ok(LAYER, FABRIC_TOPIC, "runs", facts.system.daemons.how());
     }
     let why = "the NVSwitches of these GPUs are not on the PCI bus, and no output of nvidia-smi tells of the fabric";
-    Line::not_checked(LAYER, TOPIC, why, facts.devices.how())
+    Line::not_checked(LAYER, FABRIC_TOPIC, why, facts.devices.how())
+}
+
+/// Whether the fabric manager is among daemons, by its name, which the kernel cuts short.
+fn has_fabric_manager(daemons: &[String]) -> bool {
+    daemons.iter().any(|name| name.starts_with("nv-fabric"))
+}
+
+/// Whether there are GPUs whose NVSwitches are not on the PCI bus.
+fn has_switches_off_bus(context: &Context<'_>) -> bool {
+    context.gpus.iter().any(|gpu| gpu.switches_off_bus)
 }
 
 fn persistence(context: &Context<'_>) -> Line {

@@ -208,11 +208,8 @@ impl Project {
         }
         let manifest = self.manifest.as_ref().map(|(path, _)| path.as_path());
         let theirs = others::marks(&files.projects, &files.locks, manifest);
-        let (other, own) = std::mem::take(&mut files.generated)
-            .into_iter()
-            .partition(|file| mark(file).is_some_and(|mark| theirs.contains(&mark)));
-        files.generated = own;
-        let names: Vec<String> = Vec::from_iter(other).into_iter().map(|file: ProjectFile| file.name).collect();
+        let is_theirs = |file: &mut ProjectFile| mark(file).is_some_and(|mark| theirs.contains(&mark));
+        let names: Vec<String> = files.generated.extract_if(.., is_theirs).map(|file| file.name).collect();
         files.dockerfiles.retain(|file| !names.contains(&file.name));
         all.skipped.extend(listed(&names).map(|names| (generated::STALE, format!("written for other locks: {names}"))));
     }

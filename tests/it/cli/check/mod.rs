@@ -1,6 +1,7 @@
 //! `gpulock check` on a project that adopts gpulock, and then drifts.
 
 mod files;
+mod projects;
 
 use std::fs;
 
